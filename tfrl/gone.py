@@ -78,7 +78,7 @@ _ROWS = (
     ),
     (
         "agents.ppo.ppo_agent",
-        ("PPOAgent.update_observation_normalizer PPOAgent.update_reward_normalizer"),
+        "PPOAgent.update_observation_normalizer PPOAgent.update_reward_normalizer",
         "update_normalizers(frames)",
     ),
     (
@@ -92,7 +92,7 @@ _ROWS = (
     (
         "specs.tensor_spec",
         "to_placeholder to_placeholder_with_default to_nest_placeholder",
-        ("the specs themselves: tf.function(input_signature=...) takes them"),
+        "the specs themselves: tf.function(input_signature=...) takes them",
     ),
     (
         "metrics.py_metric",
@@ -123,6 +123,54 @@ _ROWS = (
             "check_no_mask_with_arm_features get_model_index"
         ),
         "a subclass of bandits.policies.BanditPolicy, which does it",
+    ),
+    (
+        "bandits.agents.greedy_reward_prediction_agent",
+        (
+            "GreedyRewardPredictionAgent.per_example_reward_loss "
+            "GreedyRewardPredictionAgent.compute_summaries"
+        ),
+        "the functions of agents.reward_losses; train writes the summaries",
+    ),
+    (
+        "bandits.agents.greedy_multi_objective_neural_agent",
+        "GreedyMultiObjectiveNeuralAgent.compute_summaries",
+        "nothing: train writes the summaries",
+    ),
+    (
+        "bandits.agents.linear_bandit_agent",
+        "LinearBanditAgent.compute_summaries",
+        "nothing: train writes the summaries",
+    ),
+    (
+        "bandits.agents.neural_linucb_agent",
+        (
+            "NeuralLinUCBAgent.compute_loss_using_reward_layer "
+            "NeuralLinUCBAgent.compute_loss_using_linucb "
+            "NeuralLinUCBAgent.compute_loss_using_linucb_distributed "
+            "NeuralLinUCBAgent.compute_summaries"
+        ),
+        "train, and loss for the loss alone",
+    ),
+    (
+        "bandits.agents.utils",
+        "process_experience_for_neural_agents",
+        "a subclass of bandits.agents.BanditAgent, which has _rows",
+    ),
+    (
+        "bandits.multi_objective.multi_objective_scalarizer",
+        "ScalarFloat ScalarizerTraceType",
+        "float; a loop that is traced keeps the parameters that it had",
+    ),
+    (
+        "bandits.policies.ranking_policy",
+        (
+            "PenalizedPlackettLuce "
+            "CosinePenalizedPlackettLuce "
+            "NoPenaltyPlackettLuce "
+            "DescendingScoreSampler"
+        ),
+        "the policies of these names, which draw the items themselves",
     ),
     ("typing.types", "NestedPlaceHolder", "nothing: there are no placeholders"),
     ("experimental", "train", "tfrl.train"),

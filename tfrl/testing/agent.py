@@ -240,7 +240,9 @@ class AgentConformance(Conformance):
         observation = sample_inputs(
             agent.time_step_spec.observation, self.batch_size, seed=0
         )
-        time_step = ts.restart(observation, batch_size=self.batch_size)
+        time_step = ts.restart(
+            observation, self.batch_size, agent.time_step_spec.reward
+        )
         for policy in (agent.policy, agent.collect_policy):
             state = policy.get_initial_state(self.batch_size)
             action = policy.action(time_step, state).action

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from tests.bandits import bandit_data as data
 from tfrl import testing, train
-from tfrl.bandits import agents
+from tfrl.bandits import agents, policies
+from tfrl.bandits.agents import bernoulli_thompson_sampling_agent
 from tfrl.bandits.environments import problems
 from tfrl.environments import native
 from tfrl.policies.utils import PolicyInfo
@@ -116,3 +117,26 @@ class TestConformanceOfExp3(testing.AgentConformance):
 class TestConformanceOfBernoulli(testing.AgentConformance):
     def make_agent(self):
         return agents.BernoulliThompsonSamplingAgent(*SPECS, seed=0)
+
+
+def test_a_collection_is_shared_and_checked():
+    made = bernoulli_thompson_sampling_agent.BernoulliBanditVariableCollection(3)
+    agent = agents.BernoulliThompsonSamplingAgent(*SPECS, made, batch_size=3)
+    agent.train(_rounds([[0, 0, 2]], [[1.0, 0.25, 1.5]]))
+    np.testing.assert_allclose(made.alpha, [2.25, 1, 2])
+    with pytest.raises(TypeError, match="variable_collection: got a int"):
+        agents.BernoulliThompsonSamplingAgent(*SPECS, 3)
+    with pytest.raises(ValueError, match=r"alpha: got shape \(2,\), expected \(3,\)"):
+        policies.BernoulliThompsonSamplingPolicy(*SPECS, [1.0, 1.0], [1.0, 1.0])
+
+
+def test_exp3_by_hand():
+    agent = agents.Exp3Agent(*SPECS, learning_rate=0.5)
+    logs = np.log(np.float32([[0.5, 0.25, 0.5]]))
+    agent.train(_rounds([[0, 1, 0]], [[1.0, 0.5, 0.0]], logs))
+    # The largest sum is kept at 0.
+    np.testing.assert_allclose(agent.weights, [-2, -2, 0], rtol=1e-6)
+    agent.learning_rate = 0.25
+    probabilities = agent.policy.distribution(_start(1)).action.probs_parameter()
+    expected = np.exp([-0.5, -0.5, 0.0])
+    np.testing.assert_allclose(probabilities[0], expected / expected.sum(), rtol=1e-6)

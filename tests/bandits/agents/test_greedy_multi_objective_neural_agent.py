@@ -85,6 +85,21 @@ def test_fewer_than_two_objectives_are_refused():
         )
 
 
+def test_as_many_rewards_as_networks_are_needed():
+    specs = ts.time_step_spec(tf.TensorSpec([2]), tf.TensorSpec([3])), SPECS[1]
+    agent = agents.GreedyMultiObjectiveNeuralAgent(
+        *specs,
+        multi_objective.LinearScalarizer([1.0, 1.0]),
+        [(_constant(1.0, 2.0, 3.0), common.element_wise_squared_loss)] * 2,
+        None,
+    )
+    rounds = data.experience(np.zeros([1, 1, 2], np.float32), [[0]], [[[1.0] * 3]])
+    with pytest.raises(
+        ValueError, match=r"reward: got shape \(1, 3\), expected \[n, 2"
+    ):
+        agent.loss(rounds)
+
+
 @pytest.mark.slow
 class TestConformance(testing.AgentConformance):
     def make_agent(self):

@@ -12,7 +12,8 @@ from tests.pairs import some_slow
 from tfrl import networks, testing, train
 from tfrl.bandits import agents, environments, metrics
 from tfrl.bandits import networks as bandit_networks
-from tfrl.bandits.agents import reward_losses
+from tfrl.bandits.agents import reward_losses, utils
+from tfrl.trajectories import time_step as ts
 
 SPECS = data.time_step_spec(2), data.action_spec(3)
 _constant = functools.partial(data.constant_network, 2)
@@ -40,7 +41,7 @@ def test_weights_multiply_the_errors():
 
 
 def test_a_laplacian_adds_the_differences_of_related_arms():
-    laplacian = reward_losses.laplacian_of_ordered_arms(3)
+    laplacian = utils.build_laplacian_over_ordinal_integer_actions(SPECS[1])
     np.testing.assert_array_equal(laplacian, [[1, -1, 0], [-1, 2, -1], [0, -1, 1]])
     agent = _agent(
         1.0, 2.0, 4.0, laplacian_matrix=laplacian, laplacian_smoothing_weight=0.1
@@ -158,3 +159,36 @@ class TestConformance(testing.AgentConformance):
         return agents.NeuralEpsilonGreedyAgent(
             *SPECS, network, keras.optimizers.Adam(0.01), epsilon=0.1, seed=0
         )
+
+
+def test_rows_are_counted_in_given_variables():
+    counts = [tf.Variable(0, dtype=tf.int64) for _ in range(3)]
+    agent = _agent(kind=agents.NeuralFalconAgent, num_samples_list=counts)
+    agent.train(_rounds([[0, 2, 2]], [[3.0, 3.0, 3.0]]))
+    np.testing.assert_array_equal(counts, [1, 0, 2])
+    np.testing.assert_array_equal(agent.num_samples, [1, 0, 2])
+    with pytest.raises(ValueError, match="num_samples_list: got 2 variables"):
+        _agent(num_samples_list=counts[:2])
+
+
+def test_losses_of_tensorflow_1_are_applied_to_each_row():
+    agent = _agent(error_loss_fn=tf.compat.v1.losses.absolute_difference)
+    weights = tf.constant([[1.0, 4.0]])
+    info = agent.loss(_rounds([[0, 2]], [[3.0, 2.5]]), weights)
+    assert float(info.loss) == pytest.approx((2 + 4 * 0.5) / 2)
+
+
+def test_emit_policy_info_may_have_the_log_probability():
+    agent = _agent(
+        kind=agents.NeuralBoltzmannAgent, emit_policy_info=["log_probability"]
+    )
+    step = agent.policy.action(ts.restart(tf.zeros([4, 2]), batch_size=4), seed=1)
+    exact = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
+    found = np.exp(step.info.log_probability)
+    np.testing.assert_allclose(found, exact[step.action.numpy()], rtol=1e-5)
+
+
+def test_a_temperature_of_0_chooses_the_largest():
+    agent = _agent(kind=agents.NeuralBoltzmannAgent, temperature=0.0)
+    step = agent.policy.action(ts.restart(tf.zeros([8, 2]), batch_size=8), seed=1)
+    np.testing.assert_array_equal(step.action, [2] * 8)

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.bandits import bandit_data as data
 from tfrl import testing, train
 from tfrl.bandits import agents, environments, metrics
+from tfrl.bandits.agents import linear_bandit_agent
 from tfrl.compilation import replicas
 from tfrl.environments import native
 from tfrl.trajectories import time_step as ts
@@ -48,7 +49,7 @@ def test_parameters_equal_numpy_after_1000_rows(size, calls, ridge):
         train_step(data.experience(x[[part]], action[[part]], reward[[part]]))
     theta, inverse = _solved(x, action, reward, 3, ridge)
     np.testing.assert_allclose(agent.theta, theta, atol=1e-5)
-    np.testing.assert_allclose(agent._models.inverse, inverse, atol=1e-6)
+    np.testing.assert_allclose(agent._variable_collection.inverse, inverse, atol=1e-6)
 
 
 def test_the_sums_are_those_of_each_arms_rows():
@@ -87,9 +88,11 @@ def test_inverses_are_computed_from_the_sums_again_after_many_rows():
                 x[i : i + 8, None], action[i : i + 8, None], reward[i : i + 8, None]
             )
         )
-    assert int(agent._models._recent) == 8
+    assert int(agent._variable_collection._recent) == 8
     theta, inverse = _solved(x, action, reward, 3, 1.0)
-    np.testing.assert_allclose(agent._models.inverse, inverse, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        agent._variable_collection.inverse, inverse, rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(agent.theta, theta, atol=1e-6)
 
 
@@ -297,7 +300,7 @@ def test_runs_of_a_sweep_learn_apart_in_one_program():
         (
             {"variable_collection": agents.LinearBanditVariableCollection(5, 3)},
             ValueError,
-            "context_dim=5 and num_models=3, expected 4 and 3",
+            r"cov_matrix: got shape \(3, 5, 5\), expected \[3, 4, 4\]",
         ),
     ],
 )
@@ -316,3 +319,12 @@ def test_an_image_is_refused():
 class TestConformance(testing.AgentConformance):
     def make_agent(self):
         return _agent(seed=0)
+
+
+def test_the_sums_of_one_batch():
+    x, _, reward = data.rows(6, 4, 1)
+    sums = linear_bandit_agent.update_a_and_b_with_forgetting(
+        tf.eye(4), tf.ones([4]), tf.constant(reward), tf.constant(x), 0.5
+    )
+    np.testing.assert_allclose(sums[0], 0.5 * np.eye(4) + x.T @ x, rtol=1e-5)
+    np.testing.assert_allclose(sums[1], 0.5 + reward @ x, rtol=1e-5)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.bandits import bandit_data as data
 from tests.pairs import some_slow
 from tfrl import networks, testing, train
-from tfrl.bandits import agents, environments, metrics
+from tfrl.bandits import agents, environments, metrics, policies
 from tfrl.bandits import networks as bandit_networks
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.trajectories import time_step as ts
@@ -49,7 +49,9 @@ def test_later_rows_change_linear_models_of_encodings():
         vector = encoded[action == a].T @ (w * reward)[action == a]
         np.testing.assert_allclose(agent.data_vector[a], vector, rtol=1e-5)
         np.testing.assert_allclose(
-            agent._models.theta[a], np.linalg.solve(matrix, vector), rtol=1e-4
+            agent._variable_collection.theta[a],
+            np.linalg.solve(matrix, vector),
+            rtol=1e-4,
         )
     np.testing.assert_allclose(
         agent.num_samples, [w[action == a].sum() for a in range(3)], rtol=1e-5
@@ -177,3 +179,26 @@ def test_compiled_it_learns_arms_with_features():
 class TestConformance(testing.AgentConformance):
     def make_agent(self):
         return _agent(2)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_policy_of_sums_chooses_as_the_agents_own(is_first):
+    agent = _agent(int(is_first), alpha=0.5)
+    agent.train(_rounds())
+    agent.actions_from_reward_layer.assign(is_first)
+    own = agent.policy
+    made = policies.NeuralLinUCBPolicy(
+        agent._encoding_network,
+        5,
+        agent._reward_layer,
+        0.0,
+        is_first,
+        agent.cov_matrix,
+        agent.data_vector,
+        agent.num_samples,
+        agent.time_step_spec,
+        0.5,
+    )
+    step = ts.restart(tf.constant(data.rows(20, 4, 3, seed=2)[0]), batch_size=20)
+    np.testing.assert_array_equal(made.action(step).action, own.action(step).action)
+    assert made.action_spec.maximum == 2

@@ -234,8 +234,8 @@ def test_clicks_follow_relevance_and_place():
 @pytest.mark.slow
 def test_compiled_it_learns_the_scores():
     bandit = _environment()
-    network = bandit_networks.create_feed_forward_dot_product_network(
-        bandit.observation_spec(), (8, 4), (8, 4), seed=0
+    network = bandit_networks.create_feed_forward_common_tower_network(
+        bandit.observation_spec(), (8,), (8,), (16, 16), seed=0
     )
     agent = agents.RankingAgent(
         bandit.time_step_spec(),

@@ -5,6 +5,9 @@ import pytest
 import tensorflow as tf
 
 from tfrl.bandits import multi_objective
+from tfrl.bandits.policies.greedy_multi_objective_neural_policy import (
+    scalarize_objectives,
+)
 
 X = np.random.default_rng(0).normal(size=[4, 3]).astype(np.float32)
 W = np.float32([0.5, 2.0, 1.0])
@@ -56,7 +59,9 @@ def test_arms_are_scalarized_alike():
     scalarizer.set_parameters(weights=ROWS[0], reference_point=ROWS[1])
     objectives = np.stack([X, 2 * X], axis=2)
     expected = np.stack([scalarizer(X), scalarizer(2 * X)], axis=1)
-    np.testing.assert_allclose(scalarizer.of_arms(objectives), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        scalarize_objectives(objectives, scalarizer), expected, rtol=1e-5
+    )
 
 
 def test_wrong_arguments_are_refused():
@@ -77,3 +82,8 @@ def test_parameters_of_other_rows_are_refused():
     scalarizer.set_parameters(weights=ROWS[0][:1])
     with pytest.raises(ValueError, match="got 2 rows, expected 1"):
         scalarizer(tf.ones([2, len(W)]))
+
+
+def test_objectives_of_another_rank_are_refused():
+    with pytest.raises(ValueError, match=r"objectives_tensor: got shape \(4, 3\)"):
+        scalarize_objectives(X, _hypervolume())

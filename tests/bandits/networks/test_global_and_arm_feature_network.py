@@ -1,5 +1,6 @@
 """Networks of features of arms: an arm's reward depends on its own features alone."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -57,3 +58,28 @@ def test_the_seed_decides_the_weights():
 def test_embeddings_of_different_sizes_are_refused():
     with pytest.raises(ValueError, match="arm_layers: got 3 last units, expected 4"):
         networks.create_feed_forward_dot_product_network(SPEC, (4,), (3,))
+
+
+def test_the_last_activation_is_that_of_the_rewards():
+    network = networks.create_feed_forward_common_tower_network(
+        SPEC, (6,), (5,), (4,), final_activation_fn_for_q_network=tf.exp, seed=0
+    )
+    rewards, _ = MAKERS["tower"]()(_observation())
+    np.testing.assert_allclose(network(_observation())[0], tf.exp(rewards), rtol=1e-5)
+
+
+def test_combiners_make_one_tensor_of_nests_of_features():
+    spec = {
+        "global": {"a": tf.TensorSpec([2]), "b": tf.TensorSpec([1])},
+        "per_arm": {"c": tf.TensorSpec([4, 3]), "d": tf.TensorSpec([4, 1])},
+    }
+    network = networks.create_feed_forward_common_tower_network(
+        spec,
+        (6,),
+        (5,),
+        (4,),
+        global_preprocessing_combiner=keras.layers.Concatenate(),
+        arm_preprocessing_combiner=keras.layers.Concatenate(),
+    )
+    observation = tf.nest.map_structure(lambda x: tf.ones([5, *x.shape]), spec)
+    assert network(observation)[0].shape == [5, 4]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.bandits import bandit_data as data
-from tfrl.bandits import agents
+from tfrl.bandits import agents, policies
 from tfrl.bandits.policies import largest
 from tfrl.policies import PolicySaver
 from tfrl.policies.utils import BanditPolicyType
@@ -31,8 +31,8 @@ X = np.random.default_rng(5).normal(size=[6, 4]).astype(np.float32)
 
 
 def _bounds(agent, x, alpha):
-    inverse = agent._models.inverse.numpy()
-    mean = x @ agent._models.theta.numpy().T
+    inverse = agent._variable_collection.inverse.numpy()
+    mean = x @ agent._variable_collection.theta.numpy().T
     return mean, alpha * np.sqrt(np.einsum("bi,mij,bj->bm", x, inverse, x))
 
 
@@ -219,3 +219,58 @@ def test_a_saved_policy_with_features_of_arms_serves_them_by_name(tmp_path):
     named = {"global_": context["global"], "per_arm": context["per_arm"]}
     served = serve(**{name: tf.constant(x) for name, x in named.items()})
     np.testing.assert_array_equal(served["action"], [2])
+
+
+@pytest.mark.parametrize(
+    "kind", [agents.LinearUCBAgent, agents.LinearThompsonSamplingAgent]
+)
+def test_a_policy_of_sums_chooses_as_the_agents_own(kind):
+    agent = _trained(kind, alpha=0.5, tikhonov_weight=2.0, dtype=tf.float64)
+    made = {
+        agents.LinearUCBAgent: policies.LinearUCBPolicy,
+        agents.LinearThompsonSamplingAgent: policies.LinearThompsonSamplingPolicy,
+    }[kind](
+        agent.action_spec,
+        [tf.Variable(a) for a in agent.cov_matrix],
+        [tf.Variable(b) for b in agent.data_vector],
+        agent.num_samples,
+        agent.time_step_spec,
+        0.5,
+        tikhonov_weight=2.0,
+    )
+    assert len(made.variables()) == 6
+    found, expected = (
+        policy.action(_observed(X), seed=4).action for policy in (made, agent.policy)
+    )
+    np.testing.assert_array_equal(found, expected)
+    for sums in made.variables():
+        sums.assign(tf.zeros_like(sums))
+    assert not np.any(made.action(_observed(0 * X), seed=4).action)
+
+
+def test_models_of_another_number_are_refused():
+    agent = _trained()
+    with pytest.raises(
+        ValueError, match=r"cov_matrix: got shape \(2, 4, 4\), expected"
+    ):
+        policies.LinearUCBPolicy(
+            agent.action_spec,
+            agent.cov_matrix[:2],
+            agent.data_vector,
+            agent.num_samples,
+            agent.time_step_spec,
+        )
+
+
+def test_alpha_can_be_updated_if_it_is_a_variable():
+    agent = _trained(alpha=tf.Variable(1.0))
+    agent.update_alpha(3.0)
+    assert float(agent.alpha) == 3.0
+    with pytest.raises(TypeError, match=r"alpha: got the fixed number 1\.0"):
+        _trained().update_alpha(3.0)
+
+
+def test_a_time_step_without_a_batch_is_refused():
+    step = ts.restart(tf.zeros([4]))
+    with pytest.raises(ValueError, match="time_step: got one without a batch"):
+        _trained().policy.action(step)

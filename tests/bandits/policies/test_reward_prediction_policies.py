@@ -33,7 +33,7 @@ def _policy(kind, **kwargs):
         SPEC,
         data.action_spec(4),
         _network(*REWARDS),
-        lambda observation: observation,
+        observation_and_action_constraint_splitter=lambda observation: observation,
         emit_policy_info=("bandit_policy_type", "predicted_rewards_mean"),
         emit_log_probability=True,
         **kwargs,
@@ -62,10 +62,10 @@ KINDS = {
     "gumbel": lambda: _policy(
         policies.BoltzmannRewardPredictionPolicy,
         boltzmann_gumbel_exploration_constant=3.0,
-        num_samples=tf.Variable(COUNTS),
+        num_samples_list=[tf.Variable(COUNTS)],
     ),
     "falcon": lambda: _policy(
-        policies.FalconRewardPredictionPolicy, num_samples=tf.Variable(COUNTS)
+        policies.FalconRewardPredictionPolicy, num_samples_list=[tf.Variable(COUNTS)]
     ),
 }
 
@@ -134,7 +134,7 @@ def test_falcons_probabilities_are_those_of_the_paper():
 def test_falcons_hint_bounds_the_exploration():
     policy = _policy(
         policies.FalconRewardPredictionPolicy,
-        num_samples=tf.Variable(COUNTS),
+        num_samples_list=[tf.Variable(COUNTS)],
         max_exploration_probability_hint=0.05,
     )
     explores = 1 - _probabilities(policy)[1]
@@ -144,7 +144,8 @@ def test_falcons_hint_bounds_the_exploration():
 
 def test_falcon_is_uniform_without_rows():
     policy = _policy(
-        policies.FalconRewardPredictionPolicy, num_samples=tf.Variable(tf.zeros([4]))
+        policies.FalconRewardPredictionPolicy,
+        num_samples_list=[tf.Variable(tf.zeros([4]))],
     )
     np.testing.assert_allclose(_probabilities(policy), 0.25, rtol=1e-5)
 
@@ -154,7 +155,7 @@ def test_an_arm_without_rows_has_unbounded_noise():
     policy = _policy(
         policies.BoltzmannRewardPredictionPolicy,
         boltzmann_gumbel_exploration_constant=1.0,
-        num_samples=counts,
+        num_samples_list=[counts],
     )
     action = policy.action(_at((1, 1, 1, 1), 1000), seed=0).action.numpy()
     # Gumbel's number is positive with probability 1 - 1 / e.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
 from tfrl.compilation import replicas
+from tfrl.policies import tf_policy
+from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import trajectory
 from tfrl.utils import common
@@ -43,16 +46,42 @@ class BanditAgent(tf_agent.TFAgent):
     """
 
     learns_from_rounds = True
-    # Whether a policy's observation has features of the arms; a subclass sets it.
-    _accepts_per_arm_features = False
 
-    def _training_data_spec_of(
-        self, policy: Any, accepts_per_arm_features: bool
-    ) -> Any:
-        """Returns the specs of the training data: without the features of all arms."""
-        if not accepts_per_arm_features:
-            return None
-        return _without_arms(policy.trajectory_spec)
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        *,
+        training_data_spec: Any = None,
+        accepts_per_arm_features: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Makes an agent that acts by one policy, whose specs are the agent's.
+
+        Args:
+          policy: The policy.
+          training_data_spec: See `TFAgent`; None for what the policy collects, without
+            the features of all arms.
+          accepts_per_arm_features: Whether the observation has features of the arms.
+          **kwargs: Further arguments of `TFAgent`.
+        """
+        if training_data_spec is None and accepts_per_arm_features:
+            training_data_spec = _without_arms(policy.trajectory_spec)
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            training_data_spec=training_data_spec,
+            **kwargs,
+        )
+        self._accepts_per_arm_features = accepts_per_arm_features
+
+    @property
+    def num_actions(self) -> int:
+        """The number of arms."""
+        spec: Any = self.action_spec
+        return policy_utils.get_num_actions_from_tensor_spec(spec)
 
     def _preprocess_sequence(self, experience: Any) -> Any:
         """Leaves out the features of all arms; the info has those of the chosen one."""
@@ -64,6 +93,11 @@ class BanditAgent(tf_agent.TFAgent):
         """Returns the features of the chosen arms, `[B, T, P]`."""
         return policy_info.chosen_arm_features
 
+    def _as_frames(self, experience: Any) -> trajectory.Trajectory:
+        """Returns the experience of `train`; refuses another kind."""
+        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
+        return convert(experience)
+
     def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of experience.
 
@@ -71,8 +105,7 @@ class BanditAgent(tf_agent.TFAgent):
           experience: Frames `[B, T, ...]`; features of all arms are ignored.
           weights: A scalar, `[B]` or `[B, T]`; None for 1.
         """
-        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
-        experience = convert(experience)
+        experience = self._as_frames(experience)
         splitter = self.policy.observation_and_action_constraint_splitter
         observation = experience.observation
         if splitter is not None:
@@ -113,6 +146,37 @@ class BanditAgent(tf_agent.TFAgent):
         return replicas.gathered(self._rows(experience, weights))
 
 
+class SumsAgent(BanditAgent):
+    """Base of agents without a context, whose state are sums over rows.
+
+    A subclass adds rows in `_add`. The loss is minus the weighted sum of the rewards.
+    """
+
+    @abc.abstractmethod
+    def _add(self, rows: Rows) -> None:
+        """Adds rows to the sums."""
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        info = self._loss(experience, weights)
+        self._add(self._all_rows(experience, weights))
+        self._count()
+        return info
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns minus the weighted sum of the rewards."""
+        del training
+        rows = self._all_rows(experience, weights)
+        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
+        return tf_agent.LossInfo(loss, extra=())
+
+
 def mean_over_rows(values: tf.Tensor, rows: Rows) -> tf.Tensor:
     """Returns the sum of weighted values `[n]` over the number of rows that count."""
     number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
@@ -133,3 +197,12 @@ def in_time(column: tf.Tensor) -> tf.Tensor:
     """Reshapes a column `[B, T, ...]` to `[T B, ...]`, in order of time."""
     moved = common.transpose_batch_time(column)
     return tf.reshape(moved, [-1, *moved.shape[2:]])
+
+
+def check_collection(collection: Any, kind: Any) -> None:
+    """Raises TypeError unless a collection of variables is of a class."""
+    if not isinstance(collection, kind):
+        raise TypeError(
+            f"variable_collection: got a {type(collection).__name__}, expected a "
+            f"{kind.__name__}; make one, or leave it out."
+        )

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import bernoulli_thompson_sampling_policy
 from tfrl.policies import utils as policy_utils
@@ -17,7 +14,25 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
-class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
+class BernoulliBanditVariableCollection(tf.Module):
+    """The parameters of the beta distributions of arms without rows.
+
+    Attributes:
+      alpha: The sums of rewards, plus 1, `[A]`.
+      beta: The sums of missing rewards, plus 1, `[A]`.
+    """
+
+    def __init__(
+        self, num_actions: int, dtype: tf.DType = tf.float64, name: str | None = None
+    ) -> None:
+        """Creates the variables; float32 would not count beyond 2^24."""
+        super().__init__(name=name)
+        ones = tf.ones([num_actions], dtype)
+        self.alpha = tf.Variable(ones, trainable=False, name="alpha")
+        self.beta = tf.Variable(ones, trainable=False, name="beta")
+
+
+class BernoulliThompsonSamplingAgent(bandit_agent.SumsAgent):
     """Keeps the exact posterior of each arm's probability of a reward.
 
     The prior is uniform, a beta distribution with alpha and beta 1. A row with the
@@ -30,11 +45,14 @@ class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
+        variable_collection: BernoulliBanditVariableCollection | None = None,
+        dtype: tf.DType = tf.float64,
+        batch_size: int | None = 1,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         emit_policy_info: Sequence[str] = (),
-        train_step_counter: tf.Variable | None = None,
         name: str | None = None,
         *,
+        train_step_counter: tf.Variable | None = None,
         emit_log_probability: bool = False,
         seed: int | None = None,
     ) -> None:
@@ -43,16 +61,27 @@ class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
         Args:
           time_step_spec: A `TimeStep` of specs; observations are ignored.
           action_spec: One bounded integer spec of shape `[]`, from 0.
+          variable_collection: The posterior; None makes it.
+          dtype: The dtype of a posterior that is made.
+          batch_size: Has no effect; rows are counted in batches of any size.
           observation_and_action_constraint_splitter: Splits an observation into a pair
             whose second part is a mask of the allowed arms.
           emit_policy_info: The fields of the policy's info to fill in.
           emit_log_probability: Whether the info has the logarithm of the action's
             probability.
+
+        Raises:
+          TypeError: `variable_collection` is of another kind.
+          ValueError: It has another number of arms.
         """
-        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-        ones = tf.ones([num_actions], tf.float64)
-        self._alpha = tf.Variable(ones, trainable=False, name="alpha")
-        self._beta = tf.Variable(ones, trainable=False, name="beta")
+        del batch_size
+        if variable_collection is None:
+            num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+            variable_collection = BernoulliBanditVariableCollection(num_actions, dtype)
+        bandit_agent.check_collection(
+            variable_collection, BernoulliBanditVariableCollection
+        )
+        self._alpha, self._beta = variable_collection.alpha, variable_collection.beta
         policy = bernoulli_thompson_sampling_policy.BernoulliThompsonSamplingPolicy(
             time_step_spec,
             action_spec,
@@ -63,51 +92,25 @@ class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
             emit_log_probability=emit_log_probability,
             seed=seed,
         )
-        super().__init__(
-            time_step_spec,
-            action_spec,
-            policy,
-            policy,
-            train_sequence_length=None,
-            train_step_counter=train_step_counter,
-            name=name,
-        )
+        super().__init__(policy, train_step_counter=train_step_counter, name=name)
 
     @property
     def alpha(self) -> tf.Variable:
-        """The sums of rewards, plus 1, float64 `[A]`."""
+        """The sums of rewards, plus 1, `[A]`."""
         return self._alpha
 
     @property
     def beta(self) -> tf.Variable:
-        """The sums of missing rewards, plus 1, float64 `[A]`."""
+        """The sums of missing rewards, plus 1, `[A]`."""
         return self._beta
 
     def _variables(self) -> list[tf.Variable]:
         return [self._alpha, self._beta]
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        info = self._loss(experience, weights)
-        rows = self._all_rows(experience, weights)
-        reward = tf.clip_by_value(tf.cast(rows.reward, tf.float64), 0, 1)
-        own = tf.one_hot(rows.action, self._alpha.shape[0], dtype=tf.float64)
-        own *= tf.cast(rows.weights, tf.float64)[:, tf.newaxis]
+    def _add(self, rows: bandit_agent.Rows) -> None:
+        dtype = self._alpha.dtype
+        reward = tf.clip_by_value(tf.cast(rows.reward, dtype), 0, 1)
+        own = tf.one_hot(rows.action, self.num_actions, dtype=dtype)
+        own *= tf.cast(rows.weights, dtype)[:, tf.newaxis]
         self._alpha.assign_add(tf.linalg.matvec(own, reward, transpose_a=True))
         self._beta.assign_add(tf.linalg.matvec(own, 1 - reward, transpose_a=True))
-        self._count()
-        return info
-
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns minus the weighted sum of the rewards."""
-        del training
-        rows = self._all_rows(experience, weights)
-        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
-        return tf_agent.LossInfo(loss, extra=())

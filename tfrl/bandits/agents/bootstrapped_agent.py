@@ -75,30 +75,14 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
             **kwargs,
         )
 
-    def _make_policy(
-        self,
-        time_step_spec: Any,
-        action_spec: Any,
-        network: Any,
-        splitter: Any,
-        accepts_per_arm_features: bool,
-        constraints: Any,
-        emit_policy_info: Sequence[str],
-        **kwargs: Any,
-    ) -> Any:
-        if accepts_per_arm_features or constraints:
+    def _make_policy(self, **kwargs: Any) -> Any:
+        ensemble = kwargs.pop("reward_network")
+        if kwargs["accepts_per_arm_features"] or kwargs.pop("constraints"):
             raise ValueError(
                 "accepts_per_arm_features, constraints: got some, expected none for a "
                 "BootstrappedAgent; use NeuralEpsilonGreedyAgent."
             )
-        return bootstrapped_policy.BootstrappedPolicy(
-            time_step_spec,
-            action_spec,
-            network,
-            emit_policy_info=emit_policy_info,
-            observation_and_action_constraint_splitter=splitter,
-            **kwargs,
-        )
+        return bootstrapped_policy.BootstrappedPolicy(ensemble=ensemble, **kwargs)
 
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._rows_seed]

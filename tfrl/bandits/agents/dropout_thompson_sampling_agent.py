@@ -73,8 +73,8 @@ class DropoutThompsonSamplingAgent(
             **kwargs,
         )
 
-    def _make_policy(self, *args: Any, **kwargs: Any) -> Any:
-        return dropout_policy.DropoutPolicy(*args, **kwargs)
+    def _make_policy(self, **kwargs: Any) -> Any:
+        return dropout_policy.DropoutPolicy(**kwargs)
 
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._mask_seed]

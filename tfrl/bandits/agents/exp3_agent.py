@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import categorical_policy
 from tfrl.policies import utils as policy_utils
@@ -16,7 +14,30 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 
-class Exp3Agent(bandit_agent.BanditAgent):
+def selective_sum(
+    values: tf.Tensor, partitions: tf.Tensor, num_partitions: int
+) -> tf.Tensor:
+    """Returns the sums of the values of each partition, `[num_partitions]`.
+
+    Args:
+      values: Numbers.
+      partitions: The partition of each, an integer, of the same shape.
+      num_partitions: The number of partitions.
+    """
+    return tf.math.unsorted_segment_sum(values, partitions, num_partitions)
+
+
+def exp3_update_value(reward: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
+    """Returns `1 - (1 - r) / p`, the estimated reward of the chosen arm.
+
+    Args:
+      reward: The rewards r.
+      log_prob: The logarithms of the probabilities p of the chosen arms.
+    """
+    return 1 - (1 - reward) * tf.exp(-log_prob)
+
+
+class Exp3Agent(bandit_agent.SumsAgent):
     """Draws arms by `softmax(learning_rate S)`, with unbiased sums of rewards S.
 
     A row with the arm a, whose probability was p, and the reward r in [0, 1] subtracts
@@ -64,15 +85,7 @@ class Exp3Agent(bandit_agent.BanditAgent):
             emit_log_probability=True,
             seed=seed,
         )
-        super().__init__(
-            time_step_spec,
-            action_spec,
-            policy,
-            policy,
-            train_sequence_length=None,
-            train_step_counter=train_step_counter,
-            name=name,
-        )
+        super().__init__(policy, train_step_counter=train_step_counter, name=name)
 
     @property
     def weights(self) -> tf.Variable:
@@ -80,38 +93,22 @@ class Exp3Agent(bandit_agent.BanditAgent):
         return self._weights
 
     @property
-    def num_actions(self) -> int:
-        """The number of arms."""
-        return int(self._weights.shape[0])
+    def learning_rate(self) -> tf.Variable:
+        """How much a difference of the sums counts."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Any) -> None:
+        self._learning_rate.assign(learning_rate)
 
     def _variables(self) -> list[tf.Variable]:
         return [self._weights, self._learning_rate]
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        info = self._loss(experience, weights)
-        rows = self._all_rows(experience, weights)
-        missing = (1 - tf.cast(rows.reward, tf.float32)) * tf.exp(
-            -rows.policy_info.log_probability
-        )
-        own = tf.one_hot(rows.action, self.num_actions)
-        change = tf.linalg.matvec(own, rows.weights * missing, transpose_a=True)
-        sums = self._weights - change
+    def _add(self, rows: bandit_agent.Rows) -> None:
+        reward = tf.cast(rows.reward, tf.float32)
+        value = exp3_update_value(reward, rows.policy_info.log_probability)
+        # The 1 of the other arms changes all sums alike.
+        change = rows.weights * (value - 1)
+        sums = self._weights + selective_sum(change, rows.action, self.num_actions)
         # The largest stays 0, so that float32 is exact where it matters.
         self._weights.assign(sums - tf.reduce_max(sums))
-        self._count()
-        return info
-
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns minus the weighted sum of the rewards."""
-        del training
-        rows = self._all_rows(experience, weights)
-        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
-        return tf_agent.LossInfo(loss, extra=())

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.bandits.agents import mixture_agent
+from tfrl.bandits.agents import bandit_agent, mixture_agent
 from tfrl.bandits.policies import mixture_policy
 from tfrl.utils import number_checks
 
@@ -102,11 +102,9 @@ class Exp3MixtureAgent(mixture_agent.MixtureAgent):
         number = len(agents)
         if variable_collection is None:
             variable_collection = Exp3MixtureVariableCollection(number)
-        if not isinstance(variable_collection, Exp3MixtureVariableCollection):
-            raise TypeError(
-                f"variable_collection: got a {type(variable_collection).__name__}, "
-                "expected an Exp3MixtureVariableCollection; leave it out."
-            )
+        bandit_agent.check_collection(
+            variable_collection, Exp3MixtureVariableCollection
+        )
         shape = variable_collection.reward_aggregates.shape
         if shape != [number]:
             raise ValueError(

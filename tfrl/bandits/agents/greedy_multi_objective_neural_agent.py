@@ -11,7 +11,7 @@ from typing_extensions import override
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, reward_losses
 from tfrl.bandits.multi_objective import multi_objective_scalarizer
-from tfrl.bandits.policies import greedy_multi_objective_neural_policy
+from tfrl.bandits.policies import greedy_multi_objective_neural_policy, loss_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -79,28 +79,17 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
                 "objective; give as many."
             )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
         self._networks = policy.objective_networks
-        self._error_loss_fns = [pair[1] for pair in pairs]
-        self._laplacian = (
-            None
-            if laplacian_matrix is None
-            else tf.constant(laplacian_matrix, tf.float32)
-        )
+        self._error_loss_fns = [loss_utils.element_wise(pair[1]) for pair in pairs]
+        self._laplacian = laplacian_matrix
         self._smoothings = laplacian_smoothing_weights or [0.0] * len(pairs)
         self._set_only_part(
             self._networks, optimizer, optimizers.each_to_norm(gradient_clipping)
@@ -116,6 +105,12 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
         """Returns the sum of the objectives' mean losses."""
         rows = self._rows(experience, weights)
         rewards = tf.cast(rows.reward, tf.float32)
+        if rewards.shape[1:] != [len(self._networks)]:
+            raise ValueError(
+                f"reward: got shape {rewards.shape}, expected [n, "
+                f"{len(self._networks)}], a reward for each network; give as many "
+                "networks as objectives."
+            )
         errors = [
             reward_losses.row_errors(
                 network(rows.observation, training=training)[0],

@@ -13,6 +13,7 @@ from tfrl.bandits.agents import bandit_agent, reward_losses
 from tfrl.bandits.policies import constraints as constraint_module
 from tfrl.bandits.policies import (
     greedy_reward_prediction_policy,
+    loss_utils,
     reward_prediction_base_policy,
 )
 from tfrl.networks import network
@@ -49,6 +50,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         enable_summaries: bool = True,
         emit_policy_info: Sequence[str] = (),
         train_step_counter: tf.Variable | None = None,
+        num_samples_list: Sequence[tf.Variable] = (),
         laplacian_matrix: types.TensorLike | None = None,
         laplacian_smoothing_weight: float = 0.001,
         name: str | None = None,
@@ -75,8 +77,11 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
           gradient_clipping: The largest norm of each variable's gradient; None does
             not clip.
           emit_policy_info: The fields of the policy's info to fill in.
+          num_samples_list: The variables that count the rows, one for each arm, or one
+            if arms have features; none to make them.
           laplacian_matrix: The Laplacian matrix of a graph of the arms, `[A, A]`, such
-            as `reward_losses.laplacian_of_ordered_arms`; None for no smoothing.
+            as of `utils.build_laplacian_over_ordinal_integer_actions`; None for no
+            smoothing.
           laplacian_smoothing_weight: The weight of the smoothing.
           emit_log_probability: Whether the info has the logarithm of the action's
             probability.
@@ -88,44 +93,42 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         reward_network = network.as_network(reward_network)
         num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         num_models = 1 if accepts_per_arm_features else num_actions
-        self._num_samples = tf.Variable(
-            tf.zeros([num_models]), trainable=False, name="num_samples"
-        )
+        if num_samples_list and len(num_samples_list) != num_models:
+            raise ValueError(
+                f"num_samples_list: got {len(num_samples_list)} variables, expected "
+                f"{num_models}; leave it out."
+            )
+        # Variables whose numbers are, one after the other, those of the arms.
+        self._num_samples = list(num_samples_list) or [
+            tf.Variable(tf.zeros([num_models]), trainable=False, name="num_samples")
+        ]
+        self._num_models = num_models
         policy = self._make_policy(
-            time_step_spec,
-            action_spec,
-            reward_network,
-            observation_and_action_constraint_splitter,
-            accepts_per_arm_features,
-            constraints,
-            emit_policy_info,
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
+            reward_network=reward_network,
+            observation_and_action_constraint_splitter=(
+                observation_and_action_constraint_splitter
+            ),
+            accepts_per_arm_features=accepts_per_arm_features,
+            constraints=constraints,
+            emit_policy_info=emit_policy_info,
             emit_log_probability=emit_log_probability,
             seed=seed,
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
         self._reward_network = reward_network
         self._constraints = tuple(constraints)
-        self._error_loss_fn = error_loss_fn
-        self._laplacian = (
-            None
-            if laplacian_matrix is None
-            else tf.constant(laplacian_matrix, tf.float32)
-        )
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
+        self._laplacian = laplacian_matrix
         self._smoothing = laplacian_smoothing_weight
         self._set_only_part(
             [reward_network, *(n for c in constraints for n in c.trained_networks)],
@@ -134,29 +137,32 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         )
 
     @property
-    def num_samples(self) -> tf.Variable:
+    def num_samples(self) -> tf.Tensor:
         """The sums of the rows' weights: of each arm `[A]`, or of all `[1]`."""
-        return self._num_samples
+        return reward_prediction_base_policy.numbers_of(self._num_samples)
 
-    def _make_policy(
-        self, *args: Any, **kwargs: Any
-    ) -> reward_prediction_base_policy.RewardPredictionBasePolicy:
+    def _make_policy(self, **kwargs: Any) -> Any:
         """Makes the policy; a subclass explores by another one."""
         policy = greedy_reward_prediction_policy.GreedyRewardPredictionPolicy
-        return policy(*args, **kwargs)
+        return policy(**kwargs)
 
     def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), self._num_samples]
+        return [*super()._variables(), *self._num_samples]
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         info = super()._train(experience, weights)
         rows = self._all_rows(experience, weights)
-        belongs = tf.one_hot(rows.action, self._num_samples.shape[0])
-        self._num_samples.assign_add(
-            tf.linalg.matvec(belongs, rows.weights, transpose_a=True)
-        )
+        belongs = tf.one_hot(rows.action, self._num_models)
+        numbers = tf.linalg.matvec(belongs, rows.weights, transpose_a=True)
+        sizes = [variable.shape.num_elements() for variable in self._num_samples]
+        for variable, own in zip(
+            self._num_samples, tf.split(numbers, sizes), strict=True
+        ):
+            variable.assign_add(
+                tf.reshape(tf.cast(own, variable.dtype), variable.shape)
+            )
         return info
 
     @override

@@ -14,12 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.agents import bandit_agent, utils
 from tfrl.bandits.policies import linear_bandit_policy, linear_models
 from tfrl.bandits.policies.linear_models import (
     LinearBanditVariableCollection as LinearBanditVariableCollection,
 )
-from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -33,43 +32,80 @@ class ExplorationPolicy(enum.Enum):
     linear_thompson_sampling_policy = 2
 
 
+def update_a_and_b_with_forgetting(
+    a_prev: tf.Tensor, b_prev: tf.Tensor, r: tf.Tensor, x: tf.Tensor, gamma: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the sums `A` and `b` of a model after one batch of its rows.
+
+    The agents' own sums are kept by `LinearBanditVariableCollection.add`.
+
+    Args:
+      a_prev: A before, `[d, d]`.
+      b_prev: b before, `[d]`.
+      r: The rewards, `[n]`.
+      x: The features, `[n, d]`.
+      gamma: How much of the sums the whole batch keeps.
+    """
+    a_new = gamma * a_prev + tf.matmul(x, x, transpose_a=True)
+    return a_new, gamma * b_prev + utils.sum_reward_weighted_observations(r, x)
+
+
 class LinearModelsAgent(bandit_agent.BanditAgent):
     """Base of agents with linear models of arms, which a subclass makes."""
 
-    _models: LinearBanditVariableCollection
+    _variable_collection: LinearBanditVariableCollection
+    _alpha: Any
     # The ridge, and how much of its model's sums each row keeps.
     _ridge: float
     _forgetting: float
 
     @property
+    def alpha(self) -> Any:
+        """The factor of the standard deviations."""
+        return self._alpha
+
+    def update_alpha(self, alpha: Any) -> None:
+        """Sets the factor of the standard deviations.
+
+        Raises:
+          TypeError: The agent has a fixed one.
+        """
+        if not isinstance(self._alpha, tf.Variable):
+            raise TypeError(
+                f"alpha: got the fixed number {self._alpha}, expected a tf.Variable; "
+                "give one to the agent."
+            )
+        self._alpha.assign(alpha)
+
+    @property
     def cov_matrix(self) -> list[tf.Tensor]:
         """The matrix A of each model, `[d, d]`."""
-        return self._models.cov_matrix_list
+        return self._variable_collection.cov_matrix_list
 
     @property
     def data_vector(self) -> list[tf.Tensor]:
         """The vector b of each model, `[d]`."""
-        return self._models.data_vector_list
+        return self._variable_collection.data_vector_list
 
     @property
     def eig_vals(self) -> list[tf.Tensor]:
         """The eigenvalues of each A, `[d]`."""
-        return self._models.eig_vals_list
+        return self._variable_collection.eig_vals_list
 
     @property
     def eig_matrix(self) -> list[tf.Tensor]:
         """The eigenvectors of each A, `[d, d]`."""
-        return self._models.eig_matrix_list
+        return self._variable_collection.eig_matrix_list
 
     @property
     def num_samples(self) -> list[tf.Tensor]:
         """The sums of the weights of the models' rows."""
-        return self._models.num_samples_list
+        return self._variable_collection.num_samples_list
 
     def _add_rows(self, x: tf.Tensor, rows: bandit_agent.Rows, after: Any) -> None:
         """Adds rows with the features `x` to the models, after a tensor is computed."""
         with tf.control_dependencies([after]):
-            self._models.add(
+            self._variable_collection.add(
                 tf.cast(x, tf.float64),
                 tf.cast(rows.reward, tf.float64),
                 tf.cast(rows.weights, tf.float64),
@@ -156,51 +192,45 @@ class LinearBanditAgent(LinearModelsAgent):
                 f"dtype: got {dtype}, expected tf.float32 or tf.float64; leave it out."
             )
         splitter = observation_and_action_constraint_splitter
-        context_spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
+        shape = linear_models.shape_of(
+            time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
         )
-        dims = bandit_spec_utils.get_context_dims_from_spec(
-            context_spec, accepts_per_arm_features
-        )
-        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-        shape = sum(dims) + add_bias, 1 if accepts_per_arm_features else num_actions
         if variable_collection is None:
             variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
-        check_collection(variable_collection, shape, LinearBanditVariableCollection)
+        bandit_agent.check_collection(
+            variable_collection, LinearBanditVariableCollection
+        )
         variable_collection.solve(tikhonov_weight)
         is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy
         strategies = linear_bandit_policy.ExplorationStrategy
         policy = linear_bandit_policy.LinearBanditPolicy(
             action_spec,
-            variable_collection,
-            time_step_spec,
-            strategies.optimistic if is_optimistic else strategies.sampling,
-            alpha,
-            add_bias,
-            emit_policy_info,
-            emit_log_probability,
-            accepts_per_arm_features,
-            splitter,
-            dtype,
+            time_step_spec=time_step_spec,
+            exploration_strategy=(
+                strategies.optimistic if is_optimistic else strategies.sampling
+            ),
+            alpha=alpha,
+            tikhonov_weight=tikhonov_weight,
+            add_bias=add_bias,
+            emit_policy_info=emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            accepts_per_arm_features=accepts_per_arm_features,
+            observation_and_action_constraint_splitter=splitter,
+            dtype=dtype,
             seed=seed,
+            **variable_collection.policy_arguments(),
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
-        self._models = variable_collection
+        self._alpha = alpha
+        self._variable_collection = variable_collection
         self._forgetting = gamma
         self._ridge = tikhonov_weight
         self._add_bias = add_bias
@@ -209,10 +239,10 @@ class LinearBanditAgent(LinearModelsAgent):
     @property
     def theta(self) -> tf.Tensor:
         """The parameters of the models, `[M, d]`."""
-        return tf.cast(self._models.theta, self._dtype)
+        return tf.cast(self._variable_collection.theta, self._dtype)
 
     def _variables(self) -> list[tf.Variable]:
-        return list(self._models.variables)
+        return list(self._variable_collection.variables)
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
@@ -234,12 +264,10 @@ class LinearBanditAgent(LinearModelsAgent):
         del training
         rows = self._all_rows(experience, weights)
         x = self._features(rows)
-        theta = tf.gather(self._models.theta.read_value(), rows.action)
+        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
         errors = tf.reduce_sum(theta * x, axis=1) - tf.cast(rows.reward, tf.float64)
-        errors = tf.cast(errors, tf.float32)
-        total = tf.reduce_sum(rows.weights * tf.square(errors))
-        loss = tf.math.divide_no_nan(total, tf.reduce_sum(rows.weights))
-        return tf_agent.LossInfo(loss, extra=())
+        squares = tf.square(tf.cast(errors, tf.float32))
+        return tf_agent.LossInfo(bandit_agent.mean_over_rows(squares, rows), extra=())
 
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
         """Returns the features of the chosen arms, float64 `[n, d]`."""
@@ -249,24 +277,3 @@ class LinearBanditAgent(LinearModelsAgent):
             observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
         x = linear_models.features(observation, arms, self._add_bias)
         return x if arms is None else x[:, 0]
-
-
-def check_collection(collection: Any, shape: tuple[int, int], kind: Any) -> None:
-    """Checks that a collection is of a class, and its numbers of features and models.
-
-    Raises:
-      TypeError: It is of another class.
-      ValueError: It has other numbers.
-    """
-    if not isinstance(collection, kind):
-        raise TypeError(
-            f"variable_collection: got a {type(collection).__name__}, expected a "
-            f"{kind.__name__}; make one, or leave it out."
-        )
-    num_models, context_dim = collection.theta.shape
-    if (context_dim, num_models) != shape:
-        raise ValueError(
-            f"variable_collection: got one with context_dim={context_dim} and "
-            f"num_models={num_models}, expected {shape[0]} and {shape[1]}; make one "
-            "with these numbers."
-        )

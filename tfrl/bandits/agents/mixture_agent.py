@@ -53,17 +53,13 @@ class MixtureAgent(bandit_agent.BanditAgent):
         mixture_policy.check_equal(agents, ("training_data_spec",))
         observation = agents[0].training_data_spec.observation
         super().__init__(
-            agents[0].time_step_spec,
-            agents[0].action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
             training_data_spec=policy.trajectory_spec._replace(observation=observation),
+            accepts_per_arm_features=bool(
+                getattr(agents[0], "_accepts_per_arm_features", False)
+            ),
             train_step_counter=train_step_counter,
             name=name,
-        )
-        self._accepts_per_arm_features = bool(
-            getattr(agents[0], "_accepts_per_arm_features", False)
         )
         self._agents = tuple(agents)
         self._mixture_distribution = mixture_distribution
@@ -125,6 +121,7 @@ class MixtureAgent(bandit_agent.BanditAgent):
 
     def _divided(self, experience: Any) -> list[trajectory.Trajectory]:
         """Returns the experience of each agent."""
+        experience = self._as_frames(experience)
         info = experience.policy_info
         choice = info[mixture_policy.MIXTURE_AGENT_ID]
         return [

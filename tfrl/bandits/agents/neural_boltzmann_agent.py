@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfrl.bandits.agents import greedy_reward_prediction_agent
-from tfrl.bandits.policies import (
-    boltzmann_reward_prediction_policy,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.policies import boltzmann_reward_prediction_policy
 
 
 class NeuralBoltzmannAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAgent):
@@ -37,14 +34,10 @@ class NeuralBoltzmannAgent(greedy_reward_prediction_agent.GreedyRewardPrediction
             time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
         )
 
-    def _make_policy(
-        self, *args: Any, **kwargs: Any
-    ) -> reward_prediction_base_policy.RewardPredictionBasePolicy:
-        policy = boltzmann_reward_prediction_policy.BoltzmannRewardPredictionPolicy
-        return policy(
-            *args,
+    def _make_policy(self, **kwargs: Any) -> Any:
+        return boltzmann_reward_prediction_policy.BoltzmannRewardPredictionPolicy(
             temperature=self._temperature,
             boltzmann_gumbel_exploration_constant=self._constant,
-            num_samples=self._num_samples,
+            num_samples_list=self._num_samples,
             **kwargs,
         )

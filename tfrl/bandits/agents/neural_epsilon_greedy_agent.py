@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl.bandits.agents import greedy_reward_prediction_agent
-from tfrl.bandits.policies import (
-    greedy_reward_prediction_policy,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.policies import greedy_reward_prediction_policy
 
 
 class NeuralEpsilonGreedyAgent(
@@ -24,6 +22,7 @@ class NeuralEpsilonGreedyAgent(
         optimizer: Any,
         epsilon: Any,
         *args: Any,
+        info_fields_to_inherit_from_greedy: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         """Makes the agent; see `GreedyRewardPredictionAgent` for other arguments.
@@ -31,14 +30,15 @@ class NeuralEpsilonGreedyAgent(
         Args:
           epsilon: The probability of a uniform arm: a number, a variable, or a function
             that returns one.
+          info_fields_to_inherit_from_greedy: Has no effect; the fields of the info are
+            those of the predictions, also for uniform arms.
         """
+        del info_fields_to_inherit_from_greedy
         self._epsilon = epsilon
         super().__init__(
             time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
         )
 
-    def _make_policy(
-        self, *args: Any, **kwargs: Any
-    ) -> reward_prediction_base_policy.RewardPredictionBasePolicy:
+    def _make_policy(self, **kwargs: Any) -> Any:
         policy = greedy_reward_prediction_policy.EpsilonGreedyRewardPredictionPolicy
-        return policy(*args, epsilon=self._epsilon, **kwargs)
+        return policy(epsilon=self._epsilon, **kwargs)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tfrl.bandits.agents import greedy_reward_prediction_agent
-from tfrl.bandits.policies import (
-    falcon_reward_prediction_policy,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.policies import falcon_reward_prediction_policy
 
 
 class NeuralFalconAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAgent):
@@ -23,6 +23,7 @@ class NeuralFalconAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         action_spec: Any,
         reward_network: Any,
         optimizer: Any,
+        num_samples_list: Sequence[tf.Variable] = (),
         exploitation_coefficient: Any = 1.0,
         max_exploration_probability_hint: Any = None,
         *args: Any,
@@ -31,22 +32,21 @@ class NeuralFalconAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         """Makes the agent; see `GreedyRewardPredictionAgent` for other arguments.
 
         Args:
+          num_samples_list: See `GreedyRewardPredictionAgent`.
           exploitation_coefficient: See `FalconRewardPredictionPolicy`.
           max_exploration_probability_hint: See `FalconRewardPredictionPolicy`.
         """
         self._coefficient = exploitation_coefficient
         self._hint = max_exploration_probability_hint
+        kwargs["num_samples_list"] = num_samples_list
         super().__init__(
             time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
         )
 
-    def _make_policy(
-        self, *args: Any, **kwargs: Any
-    ) -> reward_prediction_base_policy.RewardPredictionBasePolicy:
+    def _make_policy(self, **kwargs: Any) -> Any:
         return falcon_reward_prediction_policy.FalconRewardPredictionPolicy(
-            *args,
-            num_samples=self._num_samples,
             exploitation_coefficient=self._coefficient,
             max_exploration_probability_hint=self._hint,
+            num_samples_list=self._num_samples,
             **kwargs,
         )

@@ -11,8 +11,7 @@ from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, linear_bandit_agent
-from tfrl.bandits.networks import network_outputs
-from tfrl.bandits.policies import neural_linucb_policy
+from tfrl.bandits.policies import loss_utils, neural_linucb_policy
 from tfrl.bandits.policies.neural_linucb_policy import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
 )
@@ -107,16 +106,6 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
         encoder = network.as_network(encoding_network)
         splitter = observation_and_action_constraint_splitter
-        spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
-        )
-        spec = network_outputs.network_input(spec)
-        output = encoder.create_variables(spec)
-        if output.shape[-1] != encoding_dim:
-            raise ValueError(
-                f"encoding_network: got output of shape {output.shape}, expected "
-                f"encoding_dim={encoding_dim} numbers; change one of them."
-            )
         num_models = 1
         if not accepts_per_arm_features:
             num_models = policy_utils.get_num_actions_from_tensor_spec(action_spec)
@@ -124,10 +113,8 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
             variable_collection = NeuralLinUCBVariableCollection(
                 num_models, encoding_dim, dtype
             )
-        linear_bandit_agent.check_collection(
-            variable_collection,
-            (encoding_dim, num_models),
-            NeuralLinUCBVariableCollection,
+        bandit_agent.check_collection(
+            variable_collection, NeuralLinUCBVariableCollection
         )
         variable_collection.solve(tikhonov_weight)
         initializer = keras.initializers.RandomUniform(-0.03, 0.03, seed)
@@ -137,42 +124,38 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         reward_layer = sequential.Sequential(
             [layer], tf.TensorSpec([encoding_dim], tf.float32)
         )
-        reward_layer.create_variables()
         policy = neural_linucb_policy.NeuralLinUCBPolicy(
-            time_step_spec,
-            action_spec,
             encoder,
+            encoding_dim,
             reward_layer,
-            variable_collection,
             epsilon_greedy,
-            alpha,
+            variable_collection.actions_from_reward_layer,
+            time_step_spec=time_step_spec,
+            alpha=alpha,
             emit_policy_info=emit_policy_info,
             emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
+            distributed_use_reward_layer=distributed_train_encoding_network,
             observation_and_action_constraint_splitter=splitter,
+            action_spec=action_spec,
+            tikhonov_weight=tikhonov_weight,
             seed=seed,
+            **variable_collection.policy_arguments(),
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
         self._encoding_network = encoder
         self._reward_layer = reward_layer
-        self._models = variable_collection
+        self._variable_collection = variable_collection
         self._num_train_steps = encoding_network_num_train_steps
         self._distributed_first = distributed_train_encoding_network
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self._alpha, self._forgetting = alpha, gamma
         self._ridge = tikhonov_weight
         self._set_only_part(
@@ -185,15 +168,10 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     @property
     def actions_from_reward_layer(self) -> tf.Variable:
         """Whether the reward layer chooses arms, and the next train step trains it."""
-        return self._models.actions_from_reward_layer
-
-    @property
-    def alpha(self) -> Any:
-        """The factor of the standard deviations."""
-        return self._alpha
+        return self._variable_collection.actions_from_reward_layer
 
     def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), *self._models.variables]
+        return [*super()._variables(), *self._variable_collection.variables]
 
     def _set_phase(self) -> None:
         """Sets the phase of the next train step."""
@@ -266,7 +244,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
 
     def _error_of_models(self, rows: bandit_agent.Rows, x: tf.Tensor) -> tf.Tensor:
-        theta = tf.gather(self._models.theta.read_value(), rows.action)
+        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
         predicted = tf.cast(tf.reduce_sum(theta * x, axis=1), tf.float32)
         error = self._error_loss_fn(tf.cast(rows.reward, tf.float32), predicted)
         return bandit_agent.mean_over_rows(error, rows)

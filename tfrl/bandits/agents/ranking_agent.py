@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.agents import data_converter, tf_agent
+from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.networks import network_outputs
-from tfrl.bandits.policies import ranking_policy
+from tfrl.bandits.policies import loss_utils, ranking_policy
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -133,11 +133,7 @@ class RankingAgent(bandit_agent.BanditAgent):
             bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY in observation,
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
             training_data_spec=policy.trajectory_spec._replace(
                 observation=slotted, action=(), policy_info=()
             ),
@@ -148,7 +144,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         )
         self._network = policy._network
         self._num_slots = num_slots
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self._is_cascading = is_cascading
         self._non_click_score = -1.0 if non_click_score is None else non_click_score
         self._biases = _biases(
@@ -181,8 +177,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         training: bool = False,
     ) -> tf_agent.LossInfo:
         """Returns the weighted mean error of the scores in the slots."""
-        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
-        experience = convert(experience)
+        experience = self._as_frames(experience)
         given, _ = self._weights_of(experience, weights)
         observation, reward, given = tf.nest.map_structure(
             bandit_agent.in_time, (experience.observation, experience.reward, given)

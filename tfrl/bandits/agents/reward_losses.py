@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.networks import network_outputs
+from tfrl.typing import types
 
 
 def row_errors(
@@ -16,7 +16,7 @@ def row_errors(
     reward: tf.Tensor,
     action: tf.Tensor,
     error_loss_fn: Callable[..., tf.Tensor],
-    laplacian: tf.Tensor | None = None,
+    laplacian: types.TensorLike | None = None,
     smoothing: float = 0.0,
 ) -> tf.Tensor:
     """Returns the error of each row's predicted reward, `[n]`.
@@ -60,20 +60,12 @@ def heteroscedastic_error(
     return 0.5 * (tf.exp(-log_variance) * errors + log_variance)
 
 
-def laplacian_penalty(predicted: tf.Tensor, laplacian: tf.Tensor) -> tf.Tensor:
+def laplacian_penalty(predicted: tf.Tensor, laplacian: types.TensorLike) -> tf.Tensor:
     """Returns `f' L f` of each row, `[n]`: how much related arms differ.
 
     Args:
       predicted: The predicted rewards of all arms, `[n, A]`.
       laplacian: The Laplacian matrix of a graph of the arms, `[A, A]`.
     """
-    return tf.reduce_sum(predicted * tf.matmul(predicted, laplacian), axis=1)
-
-
-def laplacian_of_ordered_arms(num_actions: int) -> np.ndarray:
-    """Returns the Laplacian of arms in a line, float32 `[A, A]`.
-
-    Each arm is related to the one before and the one after.
-    """
-    adjacent = np.eye(num_actions, k=1) + np.eye(num_actions, k=-1)
-    return (np.diag(adjacent.sum(axis=0)) - adjacent).astype(np.float32)
+    related = tf.matmul(predicted, tf.cast(laplacian, predicted.dtype))
+    return tf.reduce_sum(predicted * related, axis=1)

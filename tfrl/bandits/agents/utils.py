@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.bandits.agents import reward_losses
 from tfrl.policies import utils as policy_utils
 
 
@@ -24,11 +23,14 @@ def sum_reward_weighted_observations(r: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 def build_laplacian_over_ordinal_integer_actions(action_spec: Any) -> np.ndarray:
     """Returns the Laplacian matrix of arms in a line, float32 `[A, A]`.
 
+    Each arm is related to the one before and the one after.
+
     Args:
       action_spec: One bounded integer spec of shape `[]`, from 0.
     """
     number = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-    return reward_losses.laplacian_of_ordered_arms(number)
+    adjacent = np.eye(number, k=1) + np.eye(number, k=-1)
+    return (np.diag(adjacent.sum(axis=0)) - adjacent).astype(np.float32)
 
 
 def compute_pairwise_distances(input_vecs: tf.Tensor) -> tf.Tensor:

@@ -52,11 +52,6 @@ class Scalarizer(tf.Module, abc.ABC):
             )
         return self._scalarize(self._transform(multi_objectives))
 
-    def of_arms(self, objectives: tf.Tensor) -> tf.Tensor:
-        """Returns the rewards `[B, A]` of objectives `[B, M, A]`."""
-        rewards = tf.vectorized_map(self, tf.transpose(objectives, [2, 0, 1]))
-        return tf.transpose(rewards)
-
     def _transform(self, multi_objectives: tf.Tensor) -> tf.Tensor:
         """Returns the objectives as `_scalarize` takes them; the same by default."""
         return multi_objectives

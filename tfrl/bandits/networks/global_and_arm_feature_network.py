@@ -20,7 +20,10 @@ def create_feed_forward_common_tower_network(
     arm_layers: Sequence[int],
     common_layers: Sequence[int],
     output_dim: int = 1,
+    global_preprocessing_combiner: Any = None,
+    arm_preprocessing_combiner: Any = None,
     activation_fn: Any = keras.activations.relu,
+    final_activation_fn_for_q_network: Any = None,
     name: str | None = None,
     *,
     seed: int | None = None,
@@ -33,18 +36,32 @@ def create_feed_forward_common_tower_network(
       arm_layers: The units of the layers of an arm's features.
       common_layers: The units of the layers after both.
       output_dim: The numbers of an arm: 1 gives rewards `[B, A]`, more `[B, A, n]`.
+      global_preprocessing_combiner: A layer that makes one tensor of a nest of global
+        features.
+      arm_preprocessing_combiner: A layer that makes one tensor of a nest of an arm's
+        features.
       activation_fn: The activation of hidden layers.
+      final_activation_fn_for_q_network: The activation of the output; None for none.
       name: The network's name.
       seed: Seeds the initialisers; None follows `tf.random.set_seed`.
     """
     seeds = seeding.SeedStream(seed)
-    towers = _towers(observation_spec, global_layers, arm_layers, activation_fn, seeds)
+    towers = _towers(
+        observation_spec,
+        global_layers,
+        arm_layers,
+        activation_fn,
+        seeds,
+        global_preprocessing_combiner,
+        arm_preprocessing_combiner,
+    )
     size = sum(_size(tower) for tower in towers)
     common = q_network.QNetwork(
         tf.TensorSpec([size], tf.float32),
         tensor_spec.BoundedTensorSpec([], tf.int32, 0, output_dim - 1),
         fc_layer_params=tuple(common_layers),
         activation_fn=activation_fn,
+        q_layer_activation_fn=final_activation_fn_for_q_network,
         seed=seeds(),
     )
     return GlobalAndArmCommonTowerNetwork(observation_spec, *towers, common, name=name)
@@ -93,12 +110,14 @@ class _TwoTowers(network.Network):
           arm_network: Maps features of arms `[B, A, P]` to `[B, A, m]`.
           name: The network's name.
         """
-        arms = observation_spec[PER_ARM_FEATURE_KEY]
+        arm = tensor_spec.remove_outer_dims_nest(
+            observation_spec[PER_ARM_FEATURE_KEY], 1
+        )
         super().__init__(
             input_tensor_spec={
                 GLOBAL_FEATURE_KEY: observation_spec[GLOBAL_FEATURE_KEY],
                 # Training sees the chosen arm alone.
-                PER_ARM_FEATURE_KEY: tf.TensorSpec([None, *arms.shape[1:]], arms.dtype),
+                PER_ARM_FEATURE_KEY: tensor_spec.add_outer_dim(arm),
             },
             name=name,
         )
@@ -174,20 +193,23 @@ def _towers(
     arm_layers: Sequence[int],
     activation_fn: Any,
     seeds: Any,
+    *combiners: Any,
 ) -> tuple[network.Network, network.Network]:
-    arms = spec[PER_ARM_FEATURE_KEY]
+    of_all, of_arm = combiners or (None, None)
+    arm = tensor_spec.remove_outer_dims_nest(spec[PER_ARM_FEATURE_KEY], 1)
 
-    def tower(own: Any, layers: Sequence[int]) -> network.Network:
+    def tower(own: Any, layers: Sequence[int], combiner: Any) -> network.Network:
         return encoding_network.EncodingNetwork(
             own,
+            preprocessing_combiner=combiner,
             fc_layer_params=tuple(layers),
             activation_fn=activation_fn,
             seed=seeds(),
         )
 
     return (
-        tower(spec[GLOBAL_FEATURE_KEY], global_layers),
-        tower(tf.TensorSpec(arms.shape[1:], arms.dtype), arm_layers),
+        tower(spec[GLOBAL_FEATURE_KEY], global_layers, of_all),
+        tower(arm, arm_layers, of_arm),
     )
 
 

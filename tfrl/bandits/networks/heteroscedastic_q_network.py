@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, q_network
+from tfrl.networks import encoding_network, network, q_network, utils
 from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
@@ -43,6 +43,7 @@ class HeteroscedasticQNetwork(network.Network):
         batch_squash: bool = True,
         min_variance: float = 0.1,
         max_variance: float = 10000.0,
+        dtype: Any = tf.float32,
         name: str | None = "HeteroscedasticQNetwork",
         *,
         seed: int | None = None,
@@ -62,10 +63,12 @@ class HeteroscedasticQNetwork(network.Network):
           batch_squash: As for `EncodingNetwork`.
           min_variance: The least variance.
           max_variance: The largest variance.
+          dtype: As for `EncodingNetwork`.
           name: The network's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
         """
         q_network.validate_specs(action_spec, input_tensor_spec)
+        dtype = utils.dtype_name(dtype)
         super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         seeds = seeding.SeedStream(seed)
         self._encoder = encoding_network.EncodingNetwork(
@@ -78,12 +81,14 @@ class HeteroscedasticQNetwork(network.Network):
             activation_fn=activation_fn,
             kernel_initializer=kernel_initializer,
             batch_squash=batch_squash,
+            dtype=dtype,
             seed=seeds(),
         )
         num_actions = q_network.num_actions_of(action_spec)
         self._heads = [
             keras.layers.Dense(
                 num_actions,
+                dtype=dtype,
                 kernel_initializer=keras.initializers.RandomUniform(
                     -0.03, 0.03, seed=seeds()
                 ),

@@ -88,7 +88,7 @@ class BanditPolicy(tf_policy.TFPolicy):
           emit_policy_info: The fields of `PolicyInfo` to fill in, of `InfoFields`.
             Fields that the policy does not have stay empty.
           emit_log_probability: Whether the info has the logarithm of the probability of
-            the action.
+            the action, as if `emit_policy_info` had this field.
           accepts_per_arm_features: Whether the observation has features of the arms;
             the info then has the features of the chosen one.
           observation_and_action_constraint_splitter: See `TFPolicy`.
@@ -106,6 +106,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         self._accepts_per_arm_features = accepts_per_arm_features
         self._scores_field = scores_field
         self._has_objectives = num_objectives is not None
+        emit_log_probability |= InfoFields.LOG_PROBABILITY in emit_policy_info
         own = (InfoFields.PREDICTED_REWARDS_MEAN, scores_field)
         fields: dict[str, Any] = {
             field: tf.TensorSpec([self._num_actions], dtype)
@@ -213,6 +214,11 @@ class BanditPolicy(tf_policy.TFPolicy):
         policy_state: types.NestedTensor,
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
+        if time_step.step_type.shape.rank == 0:
+            raise ValueError(
+                "time_step: got one without a batch, expected tensors [B, ...]; use "
+                "ts.restart(observation, batch_size=1) and the like."
+            )
         observation, allowed = self._split(time_step.observation)
         allowed = self._feasible(observation, allowed, seed)
         predicted = self._predict_by(observation, seed)
@@ -263,6 +269,11 @@ class BanditPolicy(tf_policy.TFPolicy):
             self._info_spec,
         )
         return policy_step.PolicyStep(distribution, policy_state, info)
+
+
+def variables_in(*values: Any) -> list[tf.Variable]:
+    """Returns the variables in nests of values."""
+    return [v for v in tf.nest.flatten(values) if isinstance(v, tf.Variable)]
 
 
 def allowed_arms(

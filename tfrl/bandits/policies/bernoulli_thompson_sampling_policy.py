@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrl.bandits.policies import bandit_policy, largest
 from tfrl.distributions import sampling
+from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -22,48 +23,61 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        alpha: tf.Variable,
-        beta: tf.Variable,
+        alpha: Any,
+        beta: Any,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         emit_policy_info: Sequence[str] = (),
         name: str | None = None,
-        *,
-        emit_log_probability: bool = False,
-        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
-        """Creates the policy; see `BanditPolicy` for the other arguments.
+        """Creates the policy.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
           action_spec: One bounded integer spec of shape `[]`, from 0.
-          alpha: The first parameters of the beta distributions, float64 `[A]`.
-          beta: The second parameters, float64 `[A]`.
+          alpha: The first parameters of the beta distributions, `[A]`, or a list of
+            one for each arm; variables may change.
+          beta: The second parameters.
           observation_and_action_constraint_splitter: See `TFPolicy`.
           emit_policy_info: See `BanditPolicy`.
           name: The module's name.
-          emit_log_probability: See `BanditPolicy`. The probabilities are integrals with
-            errors below 0.01.
-          seed: See `TFPolicy`.
+          **kwargs: Further arguments of `BanditPolicy`. The probabilities are integrals
+            with errors below 0.01.
+
+        Raises:
+          ValueError: There is another number of parameters than arms.
         """
         self._alpha, self._beta = alpha, beta
+        number = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        for argument, parameters in zip(
+            ("alpha", "beta"), self._parameters(), strict=True
+        ):
+            if parameters.shape != [number]:
+                raise ValueError(
+                    f"{argument}: got shape {parameters.shape}, expected ({number},), "
+                    "a parameter for each arm; give as many."
+                )
         super().__init__(
             time_step_spec,
             action_spec,
             emit_policy_info=emit_policy_info,
-            emit_log_probability=emit_log_probability,
             observation_and_action_constraint_splitter=(
                 observation_and_action_constraint_splitter
             ),
             scores_field=InfoFields.PREDICTED_REWARDS_SAMPLED,
             name=name,
-            seed=seed,
+            **kwargs,
         )
 
     def _variables(self) -> Sequence[Any]:
-        return [self._alpha, self._beta]
+        return bandit_policy.variables_in(self._alpha, self._beta)
+
+    def _parameters(self) -> tuple[tf.Tensor, tf.Tensor]:
+        alpha, beta = map(tf.convert_to_tensor, (self._alpha, self._beta))
+        return tf.cast(alpha, tf.float64), tf.cast(beta, tf.float64)
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        alpha, beta = self._alpha.read_value(), self._beta.read_value()
+        alpha, beta = self._parameters()
         first = tf.nest.flatten(observation)[0]
         mean = alpha / (alpha + beta)
         shape = tf.concat([tf.shape(first)[:1], mean.shape], axis=0)
@@ -75,7 +89,8 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
         import tensorflow_probability as tfp
 
         ones = tf.ones_like(predicted.mean)
-        posterior = tfp.distributions.Beta(ones * self._alpha, ones * self._beta)
+        alpha, beta = self._parameters()
+        posterior = tfp.distributions.Beta(ones * alpha, ones * beta)
         scores = sampling.sample(posterior, seed)
         action = bandit_policy.greedy(scores, allowed)
         kind = bandit_policy.of_type(action, BanditPolicyType.UNKNOWN)
@@ -85,6 +100,4 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
     ) -> tf.Tensor:
         del predicted
-        return largest.of_beta(
-            self._alpha.read_value(), self._beta.read_value(), allowed
-        )
+        return largest.of_beta(*self._parameters(), allowed)

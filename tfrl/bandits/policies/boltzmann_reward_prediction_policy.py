@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,8 @@ from tfrl.bandits.policies import (
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.utils.random_numbers import seeds
 
+# What a temperature of 0 counts as.
+_LEAST_TEMPERATURE = 1e-6
 # Of an arm without rows, which so has a noise that is as good as unbounded.
 _FEWEST_SAMPLES = 1e-12
 
@@ -34,45 +37,49 @@ class BoltzmannRewardPredictionPolicy(
 
     def __init__(
         self,
-        *args: Any,
+        time_step_spec: Any,
+        action_spec: Any,
+        reward_network: Any,
         temperature: Any = 1.0,
         boltzmann_gumbel_exploration_constant: float | None = None,
-        num_samples: tf.Variable | None = None,
+        *args: Any,
+        num_samples_list: Sequence[tf.Variable] = (),
         **kwargs: Any,
     ) -> None:
         """Creates the policy; see `RewardPredictionBasePolicy` for other arguments.
 
         Args:
-          *args: Arguments of the base class.
+          time_step_spec: See the base class.
+          action_spec: See the base class.
+          reward_network: See the base class.
           temperature: The temperature: a number, a variable, or a function that returns
             one.
           boltzmann_gumbel_exploration_constant: C; None for the softmax.
-          num_samples: The number of rows of each arm, `[A]`, for Gumbel's noise.
+          *args: Further arguments of the base class.
+          num_samples_list: The variables with the number of rows of each arm, in all
+            `[A]`, for Gumbel's noise.
           **kwargs: Arguments of the base class.
 
         Raises:
           ValueError: There is C with features of arms, or without numbers of rows.
         """
-        super().__init__(*args, **kwargs)
+        super().__init__(time_step_spec, action_spec, reward_network, *args, **kwargs)
         constant = boltzmann_gumbel_exploration_constant
         if constant is not None and (
-            self._accepts_per_arm_features or num_samples is None
+            self._accepts_per_arm_features or not num_samples_list
         ):
             raise ValueError(
                 f"boltzmann_gumbel_exploration_constant: got {constant} with features "
-                "of arms or without num_samples, expected None; it needs the number of "
-                "rows of each arm."
+                "of arms or without num_samples_list, expected None; it needs the "
+                "number of rows of each arm."
             )
         self._temperature = temperature
         self._constant = constant
-        self._num_samples = num_samples
+        self._num_samples = tuple(num_samples_list)
 
     def _variables(self) -> Any:
-        own = [self._temperature, self._num_samples]
-        return [
-            *super()._variables(),
-            *(each for each in own if isinstance(each, tf.Variable)),
-        ]
+        own = bandit_policy.variables_in(self._temperature, self._num_samples)
+        return [*super()._variables(), *own]
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
@@ -92,11 +99,13 @@ class BoltzmannRewardPredictionPolicy(
             mean = tf.cast(predicted.mean, tf.float64)
             scale = tf.cast(self._scales(), tf.float64) * tf.ones_like(mean)
             return largest.of_gumbel(mean, scale, allowed)
-        temperature = greedy_reward_prediction_policy.number(self._temperature)
+        temperature = tf.maximum(
+            greedy_reward_prediction_policy.number(self._temperature),
+            _LEAST_TEMPERATURE,
+        )
         return bandit_policy.log_softmax(predicted.mean / temperature, allowed)
 
     def _scales(self) -> tf.Tensor:
         """Returns the scales of the noise, `[A]`."""
-        assert self._num_samples is not None
-        numbers = tf.cast(self._num_samples.read_value(), tf.float32)
+        numbers = reward_prediction_base_policy.numbers_of(self._num_samples)
         return self._constant / tf.sqrt(tf.maximum(numbers, _FEWEST_SAMPLES))

@@ -48,8 +48,7 @@ class CategoricalPolicy(bandit_policy.BanditPolicy):
         )
 
     def _variables(self) -> Sequence[Any]:
-        own = self._weights, self._inverse_temperature
-        return [each for each in own if isinstance(each, tf.Variable)]
+        return bandit_policy.variables_in(self._weights, self._inverse_temperature)
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         first = tf.nest.flatten(observation)[0]

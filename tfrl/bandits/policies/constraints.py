@@ -119,7 +119,7 @@ class NeuralConstraint(BaseConstraint):
           name: The module's name.
         """
         super().__init__(time_step_spec, action_spec, name)
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self.constraint_network = constraint_network
 
     @property
@@ -134,6 +134,20 @@ class NeuralConstraint(BaseConstraint):
             spec = network_outputs.network_input(self._time_step_spec.observation)
             constraint_network.create_variables(spec)
         self._constraint_network = constraint_network
+
+    def initialize(self) -> None:
+        """Does nothing: a variable has its value when it is made."""
+
+    @property
+    def observation_spec(self) -> Any:
+        """The specs of the observation."""
+        return self._time_step_spec.observation
+
+    @observation_spec.setter
+    def observation_spec(self, observation_spec: Any) -> None:
+        self._time_step_spec = self._time_step_spec._replace(
+            observation=observation_spec
+        )
 
     @property
     def networks(self) -> list[Any]:
@@ -235,7 +249,7 @@ class QuantileConstraint(AbsoluteConstraint):
             time_step_spec,
             action_spec,
             constraint_network,
-            _pinball(quantile),
+            functools.partial(loss_utils.pinball_loss, quantile=quantile),
             comparator_fn,
             quantile_value,
             name,
@@ -307,7 +321,7 @@ class RelativeQuantileConstraint(RelativeConstraint):
             time_step_spec,
             action_spec,
             constraint_network,
-            _pinball(quantile),
+            functools.partial(loss_utils.pinball_loss, quantile=quantile),
             comparator_fn,
             baseline_action_fn=baseline_action_fn,
             name=name,
@@ -425,9 +439,3 @@ def construct_mask_from_multiple_sources(
     allowed = bandit_policy.allowed_arms(observation, mask, max_num_actions)
     own = None if seed is None else seeds.as_seed(seed)
     return tf.cast(feasible_arms(observation, constraints, allowed, own), tf.int32)
-
-
-def _pinball(quantile: float) -> types.LossFn:
-    return functools.partial(
-        loss_utils.pinball_loss, reduction="none", quantile=quantile
-    )

@@ -17,18 +17,18 @@ class DropoutPolicy(greedy_reward_prediction_policy.GreedyRewardPredictionPolicy
     the probabilities of the draws.
     """
 
-    def __init__(self, *args: Any, emit_log_probability: bool, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         """Creates the policy; see `RewardPredictionBasePolicy` for the arguments.
 
         Raises:
           ValueError: `emit_log_probability` is True.
         """
-        if emit_log_probability:
+        super().__init__(**kwargs)
+        if self._emit_log_probability:
             raise ValueError(
                 "emit_log_probability: got True, expected False; the probabilities of "
                 "dropout's draws have no formula; use BootstrappedAgent."
             )
-        super().__init__(*args, **kwargs)
 
     def _predict_by(
         self, observation: Any, seed: tf.Tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +21,11 @@ _LARGEST_GAMMA = 50_000.0
 _COEFFICIENTS = [2.0**i for i in range(21)]
 
 
+def get_number_of_trainable_elements(network: Any) -> int:
+    """Returns the number of numbers in the trainable variables of a network."""
+    return sum(math.prod(v.shape) for v in network.trainable_variables)
+
+
 class FalconRewardPredictionPolicy(
     reward_prediction_base_policy.RewardPredictionBasePolicy
 ):
@@ -34,37 +40,52 @@ class FalconRewardPredictionPolicy(
 
     def __init__(
         self,
-        *args: Any,
-        num_samples: tf.Variable,
+        time_step_spec: Any,
+        action_spec: Any,
+        reward_network: Any,
         exploitation_coefficient: Any = 1.0,
         max_exploration_probability_hint: Any = None,
+        *args: Any,
+        num_samples_list: Sequence[tf.Variable] = (),
         **kwargs: Any,
     ) -> None:
         """Creates the policy; see `RewardPredictionBasePolicy` for other arguments.
 
         Args:
-          *args: Arguments of the base class.
-          num_samples: The numbers of rows, whose sum is n.
+          time_step_spec: See the base class.
+          action_spec: See the base class.
+          reward_network: See the base class.
           exploitation_coefficient: c: a number, a variable, or a function that returns
             one.
           max_exploration_probability_hint: The largest probability of all arms but the
             best: the least power of two for c that reaches it, or the largest one; None
             takes `exploitation_coefficient`.
+          *args: Further arguments of the base class.
+          num_samples_list: The variables with the numbers of rows, whose sum is n; none
+            for 0.
           **kwargs: Arguments of the base class.
         """
-        super().__init__(*args, **kwargs)
-        self._num_samples = num_samples
+        super().__init__(time_step_spec, action_spec, reward_network, *args, **kwargs)
+        self._num_samples = tuple(num_samples_list) or (tf.constant(0.0),)
         self._coefficient = exploitation_coefficient
         self._hint = max_exploration_probability_hint
-        shapes = [v.shape for v in self._reward_network.trainable_variables]
-        self._num_parameters = max(sum(math.prod(shape) for shape in shapes), 1)
+        self._num_parameters = max(
+            get_number_of_trainable_elements(self._reward_network), 1
+        )
+
+    @property
+    def num_trainable_elements(self) -> int:
+        """The number of the network's parameters, or 1 if it has none."""
+        return self._num_parameters
+
+    @property
+    def num_samples_list(self) -> tuple[Any, ...]:
+        """The numbers of rows."""
+        return self._num_samples
 
     def _variables(self) -> Any:
-        own = [self._num_samples, self._coefficient, self._hint]
-        return [
-            *super()._variables(),
-            *(each for each in own if isinstance(each, tf.Variable)),
-        ]
+        own = self._num_samples, self._coefficient, self._hint
+        return [*super()._variables(), *bandit_policy.variables_in(own)]
 
     def _log_probabilities(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
@@ -74,7 +95,9 @@ class FalconRewardPredictionPolicy(
         if self._hint is None:
             coefficients = [tf.maximum(read(self._coefficient), 0.0)]
         number = tf.reduce_sum(tf.cast(allowed, tf.float32), axis=1)[:, None, None]
-        rows = tf.reduce_sum(tf.cast(self._num_samples.read_value(), tf.float32))
+        rows = tf.reduce_sum(
+            reward_prediction_base_policy.numbers_of(self._num_samples)
+        )
         gamma = tf.sqrt(number * rows / self._num_parameters) * tf.stack(coefficients)
         gamma = tf.minimum(gamma, _LARGEST_GAMMA)
         mean = policy_utils.mask_values(predicted.mean, allowed)

@@ -18,6 +18,28 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
+def scalarize_objectives(
+    objectives_tensor: tf.Tensor, scalarizer: multi_objective_scalarizer.Scalarizer
+) -> tf.Tensor:
+    """Returns the rewards of arms, `[B, A]`.
+
+    Args:
+      objectives_tensor: The objectives M of the arms, `[B, M, A]`.
+      scalarizer: Makes one reward of the objectives.
+
+    Raises:
+      ValueError: The shape is another.
+    """
+    objectives_tensor = tf.convert_to_tensor(objectives_tensor)
+    if objectives_tensor.shape.rank != 3:
+        raise ValueError(
+            f"objectives_tensor: got shape {objectives_tensor.shape}, expected [B, M, "
+            "A]; give the objectives of all arms."
+        )
+    columns = tf.transpose(objectives_tensor, [2, 0, 1])
+    return tf.transpose(tf.vectorized_map(scalarizer, columns))
+
+
 class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
     """Predicts each objective with a network, and scalarizes them."""
 
@@ -99,7 +121,8 @@ class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
             [network_outputs.mean_of(each(observation)[0]) for each in self._networks],
             axis=1,
         )
-        return bandit_policy.Prediction(self._scalarizer.of_arms(parts), parts=parts)
+        rewards = scalarize_objectives(parts, self._scalarizer)
+        return bandit_policy.Prediction(rewards, parts=parts)
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor

@@ -45,8 +45,7 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
         self._epsilon = epsilon
 
     def _variables(self) -> Any:
-        own = [self._epsilon] if isinstance(self._epsilon, tf.Variable) else []
-        return [*super()._variables(), *own]
+        return [*super()._variables(), *bandit_policy.variables_in(self._epsilon)]
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrl.bandits.policies import linear_bandit_policy, linear_models
+from tfrl.bandits.policies import linear_bandit_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -15,15 +15,21 @@ class LinearUCBPolicy(linear_bandit_policy.LinearBanditPolicy):
     def __init__(
         self,
         action_spec: tensor_spec.BoundedTensorSpec,
-        variable_collection: linear_models.LinearBanditVariableCollection,
+        cov_matrix: Any,
+        data_vector: Any,
+        num_samples: Any,
         time_step_spec: ts.TimeStep,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
         """Creates the policy; see `LinearBanditPolicy`."""
         super().__init__(
             action_spec,
-            variable_collection,
+            cov_matrix,
+            data_vector,
+            num_samples,
             time_step_spec,
             linear_bandit_policy.ExplorationStrategy.optimistic,
+            *args,
             **kwargs,
         )

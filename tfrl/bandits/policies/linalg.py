@@ -1,4 +1,4 @@
-"""Inverses of symmetric positive definite matrices, by Cholesky factors."""
+"""Inverses of symmetric matrices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def simplified_woodbury_update(a_inv: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     """Returns `W` with `(A + U'U)^-1 = A^-1 + W`.
 
     Args:
-      a_inv: The inverse of a symmetric positive definite matrix, `[m, m]`.
+      a_inv: The inverse of a symmetric matrix, `[m, m]`.
       u: `[n, m]`; no rows give zeros.
 
     Raises:
@@ -50,7 +50,7 @@ def simplified_woodbury_update(a_inv: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
     projected = tf.matmul(u, a_inv)
     identity = tf.eye(tf.shape(u)[0], dtype=u.dtype)
     capacitance = identity + tf.matmul(projected, u, transpose_b=True)
-    solved = tf.linalg.cholesky_solve(tf.linalg.cholesky(capacitance), projected)
+    solved = tf.linalg.solve(capacitance, projected)
     return -tf.matmul(projected, solved, transpose_a=True)
 
 

@@ -39,28 +39,41 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
     def __init__(
         self,
         action_spec: tensor_spec.BoundedTensorSpec,
-        variable_collection: linear_models.LinearBanditVariableCollection,
+        cov_matrix: Any,
+        data_vector: Any,
+        num_samples: Any,
         time_step_spec: ts.TimeStep,
         exploration_strategy: ExplorationStrategy = ExplorationStrategy.optimistic,
         alpha: Any = 1.0,
+        eig_vals: Sequence[Any] = (),
+        eig_matrix: Sequence[Any] = (),
+        tikhonov_weight: float = 1.0,
         add_bias: bool = False,
         emit_policy_info: Sequence[str] = (),
         emit_log_probability: bool = False,
         accepts_per_arm_features: bool = False,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
-        dtype: tf.DType = tf.float32,
+        theta: Any = None,
         name: str | None = None,
         *,
+        inverse: Any = None,
+        dtype: tf.DType | None = None,
         seed: int | None = None,
     ) -> None:
         """Creates the policy.
 
         Args:
           action_spec: See `BanditPolicy`.
-          variable_collection: The state of the models; the agent changes it.
+          cov_matrix: The matrix A of each model: a list of `[d, d]`, or `[M, d, d]`.
+          data_vector: The vector b of each model: a list of `[d]`, or `[M, d]`.
+          num_samples: The numbers of rows, `M` of them; the choice does not depend on
+            them.
           time_step_spec: See `BanditPolicy`.
           exploration_strategy: How the policy explores.
           alpha: The factor of the standard deviations: a number or a variable.
+          eig_vals: Has no effect, since it follows from `cov_matrix`.
+          eig_matrix: Has no effect, since it follows from `cov_matrix`.
+          tikhonov_weight: The ridge; see `LinearBanditAgent`.
           add_bias: Whether a 1 follows the global features.
           emit_policy_info: See `BanditPolicy`. The field of the scores is
             `predicted_rewards_optimistic` or `predicted_rewards_sampled`.
@@ -70,13 +83,28 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             0.01, and below 1e-4 unless deviations of arms differ by a factor of 20.
           accepts_per_arm_features: See `BanditPolicy`.
           observation_and_action_constraint_splitter: See `TFPolicy`.
-          dtype: See `BanditPolicy`.
+          theta: The models' parameters `[M, d]`; None computes them for each action.
           name: The module's name.
+          inverse: The inverse P of each model, `[M, d, d]`; None computes it for each
+            action.
+          dtype: See `BanditPolicy`; None for that of `data_vector`.
           seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: `alpha` is negative, or the number or the size of the models does
+            not fit the specs.
         """
+        del eig_vals, eig_matrix
         if not isinstance(alpha, tf.Variable):
             number_checks.check_number("alpha", alpha, 0, remedy="0 does not explore")
-        self._variable_collection = variable_collection
+        self._models = linear_models.LinearModels(
+            cov_matrix, data_vector, num_samples, theta, inverse, tikhonov_weight
+        )
+        splitter = observation_and_action_constraint_splitter
+        shape = linear_models.shape_of(
+            time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
+        )
+        self._models.check(*shape)
         self._strategy = exploration_strategy
         self._alpha = alpha
         self._add_bias = add_bias
@@ -87,32 +115,25 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             emit_policy_info=emit_policy_info,
             emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
-            observation_and_action_constraint_splitter=(
-                observation_and_action_constraint_splitter
-            ),
+            observation_and_action_constraint_splitter=splitter,
             scores_field=InfoFields.PREDICTED_REWARDS_OPTIMISTIC
             if is_optimistic
             else InfoFields.PREDICTED_REWARDS_SAMPLED,
-            dtype=dtype,
+            dtype=data_vector[0].dtype if dtype is None else dtype,
             name=name,
             seed=seed,
         )
 
     def _variables(self) -> Sequence[Any]:
-        models = self._variable_collection
-        alpha = [self._alpha] if isinstance(self._alpha, tf.Variable) else []
-        return [models.theta, models.inverse, *alpha]
+        return self._models.used_variables(self._alpha)
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        models, arms = self._variable_collection, None
+        arms = None
         if self._accepts_per_arm_features:
             arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
             observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
         x = linear_models.features(observation, arms, self._add_bias)
-        mean, deviation = linear_models.predictions(x, models)
-        return bandit_policy.Prediction(
-            mean, tf.cast(self._alpha, tf.float64) * deviation
-        )
+        return bandit_policy.Prediction(*self._models.predict(x, self._alpha))
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor

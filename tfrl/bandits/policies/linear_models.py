@@ -11,7 +11,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import linalg
+from tfrl.bandits.policies import bandit_policy, linalg
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import bandit_spec_utils
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks
 
 # The least ridge, so that a model without rows has an inverse, and with it an
@@ -99,6 +103,11 @@ class LinearBanditVariableCollection(tf.Module):
         """The eigenvectors of each A, computed now."""
         return self._list(tf.linalg.eigh(self.cov_matrix)[1])
 
+    def policy_arguments(self) -> dict[str, Any]:
+        """Returns the arguments of a policy that reads these models."""
+        fields = "cov_matrix", "data_vector", "num_samples", "theta", "inverse"
+        return {field: getattr(self, field) for field in fields}
+
     def _list(self, stacked: Any) -> list[tf.Tensor]:
         return tf.unstack(tf.cast(stacked, self._dtype))
 
@@ -168,25 +177,84 @@ class LinearBanditVariableCollection(tf.Module):
         self._recent.assign(recent)
 
 
-def predictions(
-    x: tf.Tensor, models: LinearBanditVariableCollection
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the means `x' theta` and the deviations `sqrt(x' P x)`, `[B, A]`.
+class LinearModels(tf.Module):
+    """Linear models as policies read them, from sums or with inverses kept."""
 
-    Args:
-      x: Features, float64: `[B, d]` for a model for each arm, or `[B, A, d]` for one
-        model for all arms.
-      models: The models.
-    """
-    theta, inverse = models.theta.read_value(), models.inverse.read_value()
-    if x.shape.rank == 2:
-        mean = tf.matmul(x, theta, transpose_b=True)
-        projected = tf.einsum("bi,mij->bmj", x, inverse)
-        variance = tf.einsum("bmj,bj->bm", projected, x)
-    else:
-        mean = tf.linalg.matvec(x, theta[0])
-        variance = tf.reduce_sum(tf.matmul(x, inverse[0]) * x, axis=-1)
-    return mean, tf.sqrt(tf.maximum(variance, 0))
+    def __init__(
+        self,
+        cov_matrix: Any,
+        data_vector: Any,
+        num_samples: Any,
+        theta: Any = None,
+        inverse: Any = None,
+        tikhonov_weight: float = 1.0,
+    ) -> None:
+        """Stores the models; see `LinearBanditPolicy` for the arguments."""
+        super().__init__()
+        self._sums = cov_matrix, data_vector, num_samples
+        self._theta, self._inverse = theta, inverse
+        self._ridge = ridge_of(tikhonov_weight)
+
+    def check(self, context_dim: int, num_models: int) -> None:
+        """Raises ValueError unless there are models of this number and size."""
+        sizes = {"cov_matrix": 2 * [context_dim], "data_vector": [context_dim]}
+        for (name, size), sums in zip(sizes.items(), self._sums[:2], strict=True):
+            shape, expected = tf.convert_to_tensor(sums).shape, [num_models, *size]
+            if shape != expected:
+                raise ValueError(
+                    f"{name}: got shape {shape}, expected {expected} by the specs; "
+                    "give models of this number and size."
+                )
+
+    def used_variables(self, alpha: Any = None) -> list[tf.Variable]:
+        """Returns the variables that predictions with `alpha` depend on."""
+        kept = self._theta, self._inverse, alpha
+        used = kept if self._inverse is not None else (*self._sums, *kept)
+        return bandit_policy.variables_in(used)
+
+    def predict(self, x: tf.Tensor, alpha: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns means `x' theta` and deviations `alpha sqrt(x' P x)`, `[B, A]`.
+
+        Args:
+          x: Features, float64: `[B, d]` for a model for each arm, or `[B, A, d]` for
+            one model for all arms.
+          alpha: The factor of the deviations, a number or a variable.
+        """
+        cov_matrix, data_vector, _ = self._sums
+        inverse, theta = self._inverse, self._theta
+        if inverse is None:
+            sums = tf.cast(tf.convert_to_tensor(cov_matrix), tf.float64)
+            identity = tf.eye(sums.shape[-1], dtype=tf.float64)
+            inverse = tf.linalg.inv(sums + self._ridge * identity)
+        if theta is None:
+            vector = tf.cast(tf.convert_to_tensor(data_vector), tf.float64)
+            theta = tf.linalg.matvec(inverse, vector)
+        inverse, theta = tf.cast(inverse, tf.float64), tf.cast(theta, tf.float64)
+        if x.shape.rank == 2:
+            mean = tf.matmul(x, theta, transpose_b=True)
+            projected = tf.einsum("bi,mij->bmj", x, inverse)
+            variance = tf.einsum("bmj,bj->bm", projected, x)
+        else:
+            mean = tf.linalg.matvec(x, theta[0])
+            variance = tf.reduce_sum(tf.matmul(x, inverse[0]) * x, axis=-1)
+        deviation = tf.sqrt(tf.maximum(variance, 0))
+        return mean, tf.cast(alpha, tf.float64) * deviation
+
+
+def shape_of(
+    time_step_spec: ts.TimeStep,
+    action_spec: Any,
+    observation_and_action_constraint_splitter: types.Splitter | None,
+    accepts_per_arm_features: bool,
+    add_bias: bool,
+) -> tuple[int, int]:
+    """Returns the number of features and of models; see `LinearBanditAgent`."""
+    spec = policy_utils.network_observation_spec(
+        time_step_spec.observation, observation_and_action_constraint_splitter
+    )
+    dims = bandit_spec_utils.get_context_dims_from_spec(spec, accepts_per_arm_features)
+    num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+    return sum(dims) + add_bias, 1 if accepts_per_arm_features else num_actions
 
 
 def ridge_of(tikhonov_weight: float) -> float:

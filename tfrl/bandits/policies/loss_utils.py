@@ -1,10 +1,24 @@
-"""The loss of quantile regression."""
+"""The loss of quantile regression, and losses of each element."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import tensorflow as tf
+
+from tfrl.typing import types
+
+
+def element_wise(error_loss_fn: types.LossFn) -> types.LossFn:
+    """Returns a loss for each element, also of a function with a `reduction`.
+
+    Losses of `tf.compat.v1.losses`, TF-Agents' default, return one number without it.
+    """
+    if "reduction" in inspect.signature(error_loss_fn).parameters:
+        return functools.partial(error_loss_fn, reduction="none")
+    return error_loss_fn
 
 
 def pinball_loss(

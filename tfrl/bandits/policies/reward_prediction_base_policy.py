@@ -18,6 +18,13 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
+def numbers_of(num_samples_list: Sequence[tf.Variable]) -> tf.Tensor:
+    """Returns the numbers in variables, float32, one after the other."""
+    return tf.concat(
+        [tf.reshape(tf.cast(each, tf.float32), [-1]) for each in num_samples_list], 0
+    )
+
+
 class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
     """Draws arms by probabilities that a subclass computes from predicted rewards.
 

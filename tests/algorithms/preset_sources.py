@@ -224,6 +224,7 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "anneal_clip_range": last_clip == 0,
         "value_clip_range": take("clip_range_vf") or 0.0,
         "rpo_alpha": take("rpo_alpha", 0.0),
+        "rnd_coefficient": 0.0,
         "target_kl": take("target_kl") or 0.0,
     }
 
@@ -283,7 +284,7 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "gsde_initial_log_std": take("log_std_init"),
     }
     if "n_quantiles" not in values:
-        return {**found, **_WITHOUT_LSTM}
+        return {**found, **_WITHOUT_LSTM, **_SAC_WITHOUT_BINS}
     found["num_quantiles"] = take("n_quantiles")
     found["num_dropped_quantiles"] = take("top_quantiles_to_drop_per_net")
     return found
@@ -291,6 +292,8 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
 
 # Of SAC and TD3 here; their sources have no such networks.
 _WITHOUT_LSTM = {"lstm_size": 0, "lstm_sequence_length": 20}
+_SAC_WITHOUT_BINS = {"value_bins": 0, "vmin": -1_700.0, "vmax": 100.0}
+_TD3_WITHOUT_BINS = {"value_bins": 0, "vmin": -814.0, "vmax": 0.0}
 
 
 def _crossq(values: dict[str, Any]) -> dict[str, Any]:
@@ -306,7 +309,7 @@ def _crossq(values: dict[str, Any]) -> dict[str, Any]:
     found = {**_sac_of_sb3(values), **own}
     # There are no target networks.
     targets = "target_update_tau", "target_update_period", "encoder"
-    absent = {*targets, *_WITHOUT_LSTM}
+    absent = {*targets, *_WITHOUT_LSTM, *_SAC_WITHOUT_BINS}
     return {name: value for name, value in found.items() if name not in absent}
 
 
@@ -342,6 +345,7 @@ def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "encoder": "mlp",
         "weight_decay": 0.0,
         **_WITHOUT_LSTM,
+        **_TD3_WITHOUT_BINS,
         "exploration_noise": {"normal": take("noise_std")}[take("noise_type")],
         "target_policy_noise": take("target_policy_noise"),
         "target_policy_noise_clip": take("target_noise_clip"),

@@ -2,10 +2,13 @@
 
 >>> from tfrl.bandits import environments, policies
 >>> bandit = environments.load("WheelBandit-v0", batch_size=3, seed=0)
->>> models = policies.linear_models.LinearBanditVariableCollection(2, num_models=5)
->>> models.solve(ridge=1.0)
+>>> sums = policies.linear_models.LinearBanditVariableCollection(2, num_models=5)
 >>> policy = policies.LinearBanditPolicy(
-...     bandit.action_spec(), models, bandit.time_step_spec()
+...     bandit.action_spec(),
+...     sums.cov_matrix,
+...     sums.data_vector,
+...     sums.num_samples,
+...     bandit.time_step_spec(),
 ... )
 >>> policy.action(bandit.reset()).action.shape
 TensorShape([3])

@@ -406,3 +406,18 @@ def test_a_learning_rate_ends_at_its_last_value_or_stays():
     recipe = tfrl.DQN("CliffWalking-v1", final_learning_rate=None)
     constant = recipe.agent_arguments()["optimizer"]
     assert float(constant.learning_rate) == pytest.approx(2e-3)
+
+
+def test_a_changed_default_keeps_the_declaration_of_every_base():
+    class First(settings.Recipe):
+        pass
+
+    class Second(settings.Recipe):
+        low: float = field("The least value.", settings.FINITE, default=0.0)
+
+    class Both(First, Second):
+        low: float = -1.0
+
+    assert Both.setting_fields()["low"].metadata["text"] == "The least value."
+    with pytest.raises(ValueError, match=r"^low: "):
+        Both.check_setting("low", INF)

@@ -298,7 +298,9 @@ def remedy_for(name: str) -> str:
 
 def _make_dataclass(cls: type) -> None:
     """Makes a class a dataclass; settings declared again keep their metadata."""
-    inherited = getattr(super(cls, cls), "__dataclass_fields__", {})
+    inherited: dict[str, dataclasses.Field[Any]] = {}
+    for base in reversed(cls.__mro__[1:]):
+        inherited |= vars(base).get("__dataclass_fields__", {})
     for name in inspect.get_annotations(cls):
         default = cls.__dict__.get(name)
         has_own_metadata = isinstance(default, dataclasses.Field)

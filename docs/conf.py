@@ -39,8 +39,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 highlight_language = "none"
-# Two bandit modules of TF-Agents define a `FeedbackModel`; a link goes to the first.
-suppress_warnings = ["myst.header", "ref.python"]
+suppress_warnings = ["myst.header"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

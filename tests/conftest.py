@@ -77,8 +77,8 @@ def _module_on_the_cpu(request):
 def _what_a_module_leaves_is_permanent():
     """Keeps later searches for garbage from what a module of tests has left behind.
 
-    Graphs and programs that stay until the process ends make each search longer, up to
-    eight seconds for a test that asks for one.
+    Graphs and programs stay until the process ends, and each search would visit them: a
+    test that asks for one waited up to eight seconds.
     """
     yield
     gc.collect()

@@ -186,12 +186,13 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         Args:
           **arguments: Further arguments of `networks.CriticEnsembleNetwork`.
         """
+        arguments.setdefault("num_quantiles", self.value_bins or None)
         return networks.CriticEnsembleNetwork(
             (self.observation_spec, self.environment.action_spec()),
             num_critics=self.num_critics,
             fc_layer_params=self.critic_fc_layer_params,
             seed=self.seed + 1,
-            **{"num_quantiles": self.value_bins or None, **arguments},
+            **arguments,
             **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )

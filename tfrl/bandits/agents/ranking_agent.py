@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.environments import ranking_environment
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import loss_utils, ranking_policy
 from tfrl.specs import bandit_spec_utils, tensor_spec
@@ -18,8 +19,9 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common
 
-CHOSEN_INDEX = "chosen_index"
-CHOSEN_VALUE = "chosen_value"
+CHOSEN_INDEX = ranking_environment.CHOSEN_INDEX
+CHOSEN_VALUE = ranking_environment.CHOSEN_VALUE
+FeedbackModel = ranking_environment.FeedbackModel
 
 
 class RankingPolicyType(enum.Enum):
@@ -29,19 +31,6 @@ class RankingPolicyType(enum.Enum):
     COSINE_DISTANCE = 1
     NO_PENALTY = 2
     DESCENDING_SCORES = 3
-
-
-class FeedbackModel(enum.Enum):
-    """What the reward tells; UNKNOWN is CASCADING.
-
-    CASCADING is a dictionary of the slot of the click, `chosen_index` (the number of
-    slots if there was none), and its `chosen_value`. SCORE_VECTOR is a number for each
-    slot.
-    """
-
-    UNKNOWN = 0
-    CASCADING = 1
-    SCORE_VECTOR = 2
 
 
 class PositionalBiasType(enum.Enum):

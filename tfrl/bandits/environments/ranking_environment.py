@@ -11,9 +11,17 @@ import numpy as np
 from tfrl.bandits.environments import batched_py_environment
 from tfrl.specs import array_spec
 
+CHOSEN_INDEX = "chosen_index"
+CHOSEN_VALUE = "chosen_value"
+
 
 class FeedbackModel(enum.IntEnum):
-    """What the reward tells; see `RankingPyEnvironment`."""
+    """What the reward tells. To `RankingAgent`, UNKNOWN is CASCADING.
+
+    CASCADING is a dictionary of the slot of the click, `chosen_index` (the number of
+    slots if there was none), and its `chosen_value`. SCORE_VECTOR is a number for each
+    slot.
+    """
 
     UNKNOWN = 0
     CASCADING = 1
@@ -126,8 +134,8 @@ class RankingPyEnvironment(_Ranking):
         self._threshold = distance_threshold
         self._is_cascading = feedback_model == FeedbackModel.CASCADING
         spec = {
-            "chosen_index": array_spec.BoundedArraySpec([], np.int32, 0, num_slots),
-            "chosen_value": array_spec.ArraySpec([], np.float32),
+            CHOSEN_INDEX: array_spec.BoundedArraySpec([], np.int32, 0, num_slots),
+            CHOSEN_VALUE: array_spec.ArraySpec([], np.float32),
         }
         super().__init__(
             global_sampling_fn,
@@ -155,7 +163,7 @@ class RankingPyEnvironment(_Ranking):
             chosen = scores.argmax(axis=1)
         has_click = (chosen < self._num_slots).astype(np.float32)
         if self._is_cascading:
-            return {"chosen_index": chosen, "chosen_value": has_click}
+            return {CHOSEN_INDEX: chosen, CHOSEN_VALUE: has_click}
         return self._cascading_to_scorevector(chosen, has_click)
 
     def _drawn_slot(self, relevance: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.environments import bandit_tf_environment
+from tfrl.bandits.environments.ranking_environment import CHOSEN_INDEX, CHOSEN_VALUE
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
@@ -70,10 +71,8 @@ class RankingTFEnvironment(bandit_tf_environment.BanditTFEnvironment):
         reward: Any = tf.TensorSpec([num_slots], tf.float32)
         if is_cascading:
             reward = {
-                "chosen_index": tensor_spec.BoundedTensorSpec(
-                    [], tf.int32, 0, num_slots
-                ),
-                "chosen_value": tf.TensorSpec([], tf.float32),
+                CHOSEN_INDEX: tensor_spec.BoundedTensorSpec([], tf.int32, 0, num_slots),
+                CHOSEN_VALUE: tf.TensorSpec([], tf.float32),
             }
         super().__init__(
             ts.time_step_spec(spec, reward),
@@ -110,6 +109,6 @@ class RankingTFEnvironment(bandit_tf_environment.BanditTFEnvironment):
         has_click = tf.reduce_any(clicks > 0, axis=1)
         first = tf.argmax(clicks, axis=1, output_type=tf.int32)
         return {
-            "chosen_index": tf.where(has_click, first, self._num_slots),
-            "chosen_value": tf.cast(has_click, tf.float32),
+            CHOSEN_INDEX: tf.where(has_click, first, self._num_slots),
+            CHOSEN_VALUE: tf.cast(has_click, tf.float32),
         }

@@ -97,9 +97,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
     @property
     def held_fields(self) -> tuple[str, ...]:
-        """The fields of the time step in variables: all, if it shows the state.
+        """The fields of the time step that are in variables.
 
-        Otherwise another program may compute the observation with other last bits.
+        They are all fields if the observation is the state. Otherwise it is computed
+        from the state, and another program may round it in another way.
         """
         fields = ts.TimeStep._fields
         if self._dynamics.observe is None:

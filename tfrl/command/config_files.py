@@ -10,6 +10,7 @@ import runpy
 from typing import Any
 
 from tfrl.algorithms import registry
+from tfrl.environments import suites
 from tfrl.train.runs import old_configs, run_files
 
 # The fields of a run's config.json that are no settings.
@@ -24,7 +25,7 @@ _OF_RUNS = (
 
 
 @functools.cache
-def read(file: str, kind: Any) -> dict[str, Any]:
+def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
     """Returns the fields of a file, by name.
 
     A JSON file holds an object of settings, such as the config.json of a run, or a
@@ -34,10 +35,11 @@ def read(file: str, kind: Any) -> dict[str, Any]:
     Args:
       file: The path.
       kind: The class of the algorithm.
+      trusts: Whether the environment of a JSON file may import a module.
 
     Raises:
       ValueError: There is no such file, or it is for another algorithm, or it has a
-        field that is no setting of the algorithm.
+        field that is no setting of the algorithm, or it may not import its module.
     """
     path = pathlib.Path(file)
     if not path.exists():
@@ -58,6 +60,8 @@ def read(file: str, kind: Any) -> dict[str, Any]:
                 f"--config: got {each!r} in {file!r}, expected settings of "
                 f"{kind.name!r}; {meant}"
             )
+    if not (trusts or path.suffix == ".py"):  # Which has run already.
+        suites.check_trusted(found.get("env") or "", file, "give --trust")
     return found
 
 

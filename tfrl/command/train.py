@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -20,7 +20,6 @@ from tfrl.command import (
     program,
     tracking,
 )
-from tfrl.environments import suites
 from tfrl.experiments import actors, distributed, single
 from tfrl.system import interrupts as stop_signals
 from tfrl.system import log, paths, threads
@@ -161,11 +160,15 @@ def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
         raise ValueError(
             f"preset: got {name!r}, and the settings of {file!r}; give one of them."
         )
-    config = config_files.read(file, kind) if file else {}
+    if "num_iterations" in typed and "num_environment_steps" in typed:
+        raise ValueError(
+            f"num_environment_steps: got {typed['num_environment_steps']}, and "
+            f"{typed['num_iterations']} num_iterations; give one of them."
+        )
+    trusts = "env" in typed or bool(typed.get("trust"))
+    config = config_files.read(file, kind, trusts=trusts) if file else {}
     own = {**config, **typed}
     environment = own.get("env") or ""
-    if not ("env" in typed or str(file).endswith(".py") or given.trust):
-        suites.check_trusted(environment, file, "give --trust")
     has_actors = bool(typed.get("num_actors"))
     if name and not environment:
         environment = presets.named(name).environment
@@ -182,31 +185,13 @@ def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
         initial_run=own.get("initial_run"),
         **{x: typed[x] for x in typed.keys() & fields},
     )
-    _set_length(recipe, typed, own.get("num_environment_steps"))
+    steps = own.get("num_environment_steps")
+    if steps is not None and "num_iterations" not in typed:
+        recipe.train_for(steps)
     recipe.write_to(
         given.logdir or folder_of(f"{kind.name}{'_actors' * has_actors}", recipe)
     )
     return recipe
-
-
-def _set_length(recipe: Any, typed: Mapping[str, Any], steps: int | None) -> None:
-    """Sets the length of a run in environment steps, if it is given.
-
-    Args:
-      recipe: The algorithm.
-      typed: The values that the command line gives, by flag.
-      steps: The steps that the command line or a file gives.
-
-    Raises:
-      ValueError: The command line gives a length in iterations, too.
-    """
-    if "num_iterations" in typed and "num_environment_steps" in typed:
-        raise ValueError(
-            f"num_environment_steps: got {steps}, and "
-            f"{typed['num_iterations']} num_iterations; give one of them."
-        )
-    if steps is not None and "num_iterations" not in typed:
-        recipe.train_for(steps)
 
 
 def folder_of(name: str, recipe: Any) -> pathlib.Path:
@@ -229,11 +214,10 @@ def options_of(given: flags.FlagValues) -> dict[str, Any]:
 
 def run(kind: Any, given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
+    options = options_of(given)
+    make_loggers = tracking.loggers_of(given["track"].value)
     recipe = make_recipe(kind, given)
-    track, options = given["track"].value, options_of(given)
-    make_loggers = tracking.loggers_of(track)
     if "num_actors" in given and given["num_actors"].value:
-        _check_with_actors(recipe, track)
         options |= _actor_arguments(recipe, given)
         result = distributed.train(recipe, **options)
     else:
@@ -245,14 +229,18 @@ def run(kind: Any, given: flags.FlagValues) -> None:
 def _name_idle_flags(given: flags.FlagValues) -> None:
     """Names the flags that only runs with actors have, if there are none."""
     only = {*actors.ActorSettings.setting_fields(), "num_shards", "num_learners"}
-    if idle := [f"--{name}" for name in parsing.typed(given) if name in only]:
+    if idle := [f"--{x}" for x in given if x in only and given[x].present]:
         verb = "does" if len(idle) == 1 else "do"
         log.info(f"{', '.join(idle)} {verb} nothing without actors; set --num_actors.")
 
 
-def _check_with_actors(recipe: Any, track: str | None) -> None:
-    """Raises a ValueError if a run cannot have actors, but only one process."""
-    if track is not None:
+def _actor_arguments(recipe: Any, given: flags.FlagValues) -> dict[str, Any]:
+    """Returns the arguments of `distributed.train` that only runs with actors have.
+
+    Raises:
+      ValueError: Another argument is for a run in one process alone.
+    """
+    if track := given["track"].value:
         raise ValueError(
             f"track: got {track!r}, but a run of actors and a learner logs "
             "to its folder alone; leave it out, or train in one process without actors."
@@ -262,10 +250,6 @@ def _check_with_actors(recipe: Any, track: str | None) -> None:
             f"num_environment_steps: got {steps} with actors, whose length is a number "
             "of updates; give --num_iterations."
         )
-
-
-def _actor_arguments(recipe: Any, given: flags.FlagValues) -> dict[str, Any]:
-    """Returns the arguments of `distributed.train` that only runs with actors have."""
     names = (
         "num_actors",
         "num_shards",

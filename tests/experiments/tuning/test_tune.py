@@ -76,7 +76,7 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
     row = json.loads((folder / "best.json").read_text())
     assert row == json.loads(json.dumps(result.row))
     assert row["source"].startswith(f"trial {best} of 3 by tfrl tune, mean return ")
-    config = config_files.read(str(folder / "best.json"), tfrl.DQN)
+    config = config_files.read(str(folder / "best.json"), tfrl.DQN, trusts=True)
     assert (config["algorithm"], config["env"]) == ("dqn", "Mine-v0")
     assert {**tfrl.DQN.defaults(), **config}.items() >= result.settings.items()
     text = (folder / "report.md").read_text()

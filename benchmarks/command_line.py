@@ -25,7 +25,7 @@ from benchmarks import (
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
-    *("sac", "td3", "ppo", "pqn", "predict"),
+    *("sac", "td3", "crossq", "ppo", "pqn", "predict"),
     *("bandits", "pages", "atari", "service", "worker_failures", "gpu"),
 )
 _ON_ALL_CORES = ("service", "gpu")  # Their processes use several threads.

@@ -13,9 +13,25 @@ from benchmarks.workers import pendulum_settings, serving
 
 
 def actor_critic(
-    package: types.ModuleType, algorithm: str, units: int, batch: int, **more: Any
+    package: types.ModuleType,
+    algorithm: str,
+    batch: int,
+    units: int = 256,
+    net_arch: Any = None,
+    policy: str = "MlpPolicy",
+    **more: Any,
 ) -> serving.Task:
-    """Makes a package's SAC or TD3 on Pendulum, with two layers of `units` units."""
+    """Makes a package's SAC, TD3 or CrossQ on Pendulum.
+
+    Args:
+      package: Stable-Baselines3, or SBX.
+      algorithm: "sac", "td3" or "crossq".
+      batch: Frames in a batch.
+      units: The size of each of two layers, where `net_arch` gives none.
+      net_arch: The sizes of the layers, in its own form.
+      policy: The name of its kind of networks.
+      **more: Other arguments of the algorithm.
+    """
     environment = gymnasium.make(pendulum_settings.ENVIRONMENT)
     if algorithm == "td3":
         shape = environment.action_space.shape or ()
@@ -23,15 +39,17 @@ def actor_critic(
             np.zeros(shape), np.full(shape, pendulum_settings.TD3_EXPLORATION_NOISE)
         )
         more["policy_delay"] = pendulum_settings.TD3_DELAY
-    model = getattr(package, algorithm.upper())(
-        "MlpPolicy",
+    if algorithm != "crossq":
+        more["tau"] = pendulum_settings.TARGET_UPDATE_TAU
+    kinds = {name.lower(): kind for name, kind in vars(package).items()}
+    model = kinds[algorithm](
+        policy,
         environment,
-        policy_kwargs={"net_arch": [units, units]},
+        policy_kwargs={"net_arch": net_arch or [units, units]},
         batch_size=batch,
         learning_rate=pendulum_settings.LEARNING_RATE,
         buffer_size=pendulum_settings.REPLAY_CAPACITY,
         learning_starts=pendulum_settings.LEARNING_STARTS,
-        tau=pendulum_settings.TARGET_UPDATE_TAU,
         gamma=pendulum_settings.GAMMA,
         train_freq=1,
         gradient_steps=1,

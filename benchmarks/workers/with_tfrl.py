@@ -85,25 +85,43 @@ def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
 
 
 def actor_critic(
-    algorithm: str, units: int, batch: int, native: bool, jit_compile: bool
+    algorithm: str,
+    batch: int,
+    native: bool,
+    jit_compile: bool,
+    units: int = 256,
+    **changes: Any,
 ) -> serving.Task:
-    """Makes the loop of SAC or TD3 on Pendulum."""
+    """Makes the loop of an actor-critic on Pendulum.
+
+    Args:
+      algorithm: Its name.
+      batch: Frames in a batch.
+      native: Whether the environment is the one in TensorFlow.
+      jit_compile: Whether XLA compiles the loop.
+      units: The size of each of two layers, where `changes` give none.
+      **changes: Other settings, those that are tuples as lists.
+    """
+    settings = {
+        "replay_capacity": pendulum_settings.REPLAY_CAPACITY,
+        "initial_collect_steps": pendulum_settings.LEARNING_STARTS,
+        "batch_size": batch,
+        "actor_learning_rate": pendulum_settings.LEARNING_RATE,
+        "critic_learning_rate": pendulum_settings.LEARNING_RATE,
+        "gamma": pendulum_settings.GAMMA,
+        "target_update_tau": pendulum_settings.TARGET_UPDATE_TAU,
+        "actor_fc_layer_params": (units, units),
+        "critic_fc_layer_params": (units, units),
+        "jit_compile": jit_compile,
+        **changes,
+    }
     fields = registry.find(algorithm).setting_fields()
-    layers = [name for name in fields if name.endswith("fc_layer_params")]
-    return _loop(
-        algorithm,
-        pendulum_settings.ENVIRONMENT,
-        native,
-        replay_capacity=pendulum_settings.REPLAY_CAPACITY,
-        initial_collect_steps=pendulum_settings.LEARNING_STARTS,
-        batch_size=batch,
-        actor_learning_rate=pendulum_settings.LEARNING_RATE,
-        critic_learning_rate=pendulum_settings.LEARNING_RATE,
-        gamma=pendulum_settings.GAMMA,
-        target_update_tau=pendulum_settings.TARGET_UPDATE_TAU,
-        jit_compile=jit_compile,
-        **dict.fromkeys(layers, (units, units)),
-    )
+    known = {name: _plain(x) for name, x in settings.items() if name in fields}
+    return _loop(algorithm, pendulum_settings.ENVIRONMENT, native, **known)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:

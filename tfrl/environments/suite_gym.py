@@ -19,7 +19,7 @@ import gymnasium
 from gymnasium.envs import registration
 
 from tfrl.environments import extras, py_environment, wrappers
-from tfrl.environments.gymnasium import headless
+from tfrl.environments.gymnasium import headless, model_warnings
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 TimeLimitWrapperType = Callable[
@@ -86,15 +86,13 @@ def load(
         negative.
     """
     spec = find_spec(environment_name)
-    gym_env = gymnasium.make(
-        spec,
-        max_episode_steps=-1,
-        # Gymnasium's checker looks at the first step only; our checks at every step.
-        **{
-            "disable_env_checker": True,
-            **make_kwargs(spec, gym_kwargs, render_kwargs),
-        },
-    )
+    # Gymnasium's checker looks at the first step only; our checks at every step.
+    kwargs = {
+        "disable_env_checker": True,
+        **make_kwargs(spec, gym_kwargs, render_kwargs),
+    }
+    with model_warnings.omitted(spec):
+        gym_env = gymnasium.make(spec, max_episode_steps=-1, **kwargs)
     return wrap_env(
         gym_env,
         discount=discount,

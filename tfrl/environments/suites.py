@@ -254,8 +254,11 @@ def _make_bare(name: str) -> Any:
     """Makes an environment of Gymnasium to look at, without TensorFlow."""
     import gymnasium
 
+    from tfrl.environments.gymnasium import model_warnings
+
     spec = environments.suite_gym.find_spec(name)
-    return gymnasium.make(spec, disable_env_checker=True)
+    with model_warnings.omitted(spec):
+        return gymnasium.make(spec, disable_env_checker=True)
 
 
 def _check_registered(name: str) -> Any:

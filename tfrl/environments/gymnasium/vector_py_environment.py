@@ -16,6 +16,7 @@ from tfrl.environments import batches, suite_gym
 from tfrl.environments.boundary import action_arrays, copies, time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
+    model_warnings,
     results,
     rewards,
     state_adapters,
@@ -353,7 +354,7 @@ def load(
     if mode == gymnasium.VectorizeMode.ASYNC:
         # A fork would copy TensorFlow's locks without the threads that hold them.
         vector_options.setdefault("context", _clean_start_method())
-    with _main_module_hidden():
+    with _main_module_hidden(), model_warnings.omitted(spec):
         vector_env = gymnasium.make_vec(
             spec,
             num_envs=num_envs,

@@ -7,6 +7,7 @@ at the wrong place. The arguments are names of `AGENTS`; none takes all.
 Logical devices can be set before TensorFlow starts only, so this is a process.
 """
 
+import dataclasses
 import json
 import sys
 from unittest import mock
@@ -16,13 +17,22 @@ import numpy as np
 import tensorflow as tf
 
 from tests.agents import every_agent
-from tfrl import testing
+from tfrl import losses, networks, testing
+from tfrl.agents import ppo
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
 BATCH_SIZE, STEPS = 8, 3
 TIME_STEP = ts.time_step_spec(tensor_spec.BoundedTensorSpec([3], tf.float32, -1.0, 1.0))
 NORMALIZED = {"normalize_observations": True, "normalize_rewards": True}
+KINDS = {
+    **every_agent.KINDS,
+    "SacAgent-bins": dataclasses.replace(
+        every_agent.KINDS["SacAgent"],
+        networks=lambda parts: [parts.ensemble(2, 7), parts.squashed()],
+    ),
+}
+BINS = losses.HlGauss(-3.0, 3.0, 7)
 # The name of each agent, with its kind and further arguments.
 AGENTS = {
     **{n: (n, {}) for n, k in every_agent.KINDS.items() if not k.without_weights},
@@ -45,16 +55,31 @@ AGENTS = {
         {**NORMALIZED, "num_epochs": 2},
     ),
     "ReinforceAgent, entropy": ("ReinforceAgent", {"entropy_regularization": 0.1}),
+    "PPOClipAgent, RND": ("PPOClipAgent", {"rnd": None, "num_epochs": 2}),
+    "SacAgent, bins": ("SacAgent-bins", {"td_errors_loss_fn": BINS}),
     "Td3Agent, late actor": ("Td3Agent", {"actor_update_period": 2}),
 }
 
 
 def make_agent(name):
     kind, arguments = AGENTS[name]
+    if "rnd" in arguments:
+        arguments = {**arguments, "rnd": make_rnd()}
     with mock.patch.object(keras.optimizers, "Adam", make_sgd):
-        return every_agent.KINDS[kind].make(
-            TIME_STEP, gradient_clipping=0.02, **arguments
+        return KINDS[kind].make(TIME_STEP, gradient_clipping=0.02, **arguments)
+
+
+def make_rnd():
+    """Returns the bonus of unknown observations, with new networks."""
+
+    def network(units, seed):
+        return networks.EncodingNetwork(
+            TIME_STEP.observation, fc_layer_params=units, seed=seed
         )
+
+    return ppo.RandomNetworkDistillation(
+        network((4,), 1), network((5, 4), 2), 0.5, BATCH_SIZE, gamma=0.9
+    )
 
 
 def make_sgd(rate):

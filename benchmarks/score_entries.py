@@ -128,24 +128,56 @@ def _plain(values: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(values))
 
 
-# The replay of a SAC that has seen 50,000 steps, and learned from few of them.
-RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
-HALF_TRAINED = Entry(
-    "SAC",
-    "sac",
-    "sac",
-    1,
-    {
-        "initial_collect_steps": 2000,
-        "collect_steps_per_iteration": 16,
-        "replay_capacity": 50_000,
-        "num_iterations": 3000,
-    },
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """Frames of a run, from which offline agents learn.
+
+    Attributes:
+      entry: The run's agent and environment; its seed is 0.
+      folder: The folder of the run.
+      num_episodes: Episodes that its best policy plays; 0: the frames of its replay.
+    """
+
+    entry: Entry
+    folder: pathlib.Path
+    num_episodes: int = 0
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The file of the frames."""
+        return self.folder / f"{'episodes' if self.num_episodes else 'replay'}.tfrecord"
+
+    @property
+    def source(self) -> str:
+        """Returns what `data` is in the settings of the agents."""
+        return str(self.path.relative_to(ROOT))
+
+    def words(self, output: pathlib.Path) -> tuple[str, ...]:
+        """Returns the words of the command that writes the frames of the run."""
+        episodes = f"--num_episodes={self.num_episodes}"
+        what = episodes if self.num_episodes else "--replay"
+        return "record", what, str(self.folder), f"--output={output}"
+
+
+# A SAC that has seen 50,000 steps, and learned from few of them.
+HALF_TRAINED = Recording(
+    Entry(
+        "SAC",
+        "sac",
+        "sac",
+        1,
+        {
+            "initial_collect_steps": 2000,
+            "collect_steps_per_iteration": 16,
+            "replay_capacity": 50_000,
+            "num_iterations": 3000,
+        },
+    ),
+    LOGS / "half_trained_sac",
 )
 
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _HINDSIGHT = "DQN with hindsight"
-_DATA = {"data": str(RECORDING.relative_to(ROOT))}
 
 
 def _on(environment: str, **changes: Any) -> dict[str, Any]:
@@ -257,6 +289,35 @@ _WITH_NOISE_ON_MEANS = tuple(
     for name in ("dm_control/walker-walk", "dm_control/pendulum-swingup")
     for agent, changes in (("PPO", {"rpo_alpha": 0.0}), ("RPO", {}))
 )
+_SAC_RUNS = tuple(
+    entry
+    for entry in _AT_100_000_STEPS
+    if entry.algorithm == "sac"
+    and entry.preset == "sac_mujoco"
+    and entry.environment in ("HalfCheetah-v5", "Hopper-v5")
+)
+_OF_SAC = {
+    what: [Recording(each, each.folder(0), episodes) for each in _SAC_RUNS]
+    for what, episodes in (("replay", 0), ("episodes", 100))
+}
+RECORDINGS = (HALF_TRAINED, *itertools.chain.from_iterable(_OF_SAC.values()))
+_RECORDED_ON_MUJOCO = tuple(
+    Entry(
+        f"{agent} on {what}",
+        name,
+        f"{name}_mujoco",
+        3,
+        _on(recording.entry.environment, data=recording.source),
+    )
+    for what, recordings in _OF_SAC.items()
+    for recording in recordings
+    for agent, name in (
+        ("BC", "bc"),
+        ("TD3+BC", "td3_bc"),
+        ("IQL", "iql"),
+        ("ReBRAC", "rebrac"),
+    )
+)
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
 )
@@ -357,7 +418,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("TQC with hindsight", "tqc", "sac_fetch_reach", 3),
     ),
     "Recordings": tuple(
-        Entry(agent, name, preset, 5, _DATA)
+        Entry(agent, name, preset, 5, {"data": HALF_TRAINED.source})
         for agent, name, preset in (
             ("IQL", "iql", "offline"),
             ("CQL", "cql", "offline"),
@@ -366,7 +427,8 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             ("EDAC", "edac", "offline"),
             ("BC", "bc", "offline"),
         )
-    ),
+    )
+    + _RECORDED_ON_MUJOCO,
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
 _LONGEST = (
@@ -374,6 +436,7 @@ _LONGEST = (
     *_OTHERS_ON_MUJOCO,
     *_ON_LUNAR_LANDER,
     *_AT_100_000_STEPS,
+    *_RECORDED_ON_MUJOCO,
 )
 # The order in which missing runs are trained.
 QUEUE = tuple(

@@ -17,7 +17,7 @@ from benchmarks import (
     score_pictures,
     score_verdicts,
 )
-from benchmarks.score_entries import FAMILIES, ROOT, Entry
+from benchmarks.score_entries import FAMILIES, RECORDINGS, ROOT, Entry
 from tfrl.eval import statistics
 
 DOCS = ROOT / "docs"
@@ -194,20 +194,15 @@ shortest possible episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6
 BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight requires success
 in 90 % of episodes, after the same number of steps and updates.
 
-IQL, CQL, TD3+BC and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
-collected while it learned. That SAC did one update every 16 steps and was stopped
-half-trained, so many of the episodes are poor. The steps of the offline agents are
-updates, and their reference is the mean return of the recorded episodes. These
-commands record them:
+On Pendulum-v1 offline agents learn from 50,000 frames that SAC collected while it
+learned. That SAC did one update every 16 steps and was stopped half-trained, so many of
+the episodes are poor. On MuJoCo they learn from seed 0 of SAC for 100,000 steps: from
+all frames of its training ("on replay"), or from 100 episodes of its best policy, which
+acts greedily ("on episodes"). The steps of offline agents are updates, and their
+reference is the mean return of the recorded episodes. These commands record them:
 
-```
-tfrl train sac --preset=sac \\
-  --initial_collect_steps=2000 --collect_steps_per_iteration=16 \\
-  --replay_capacity=50000 --num_iterations=3000 \\
-  --logdir=logs/scores/half_trained_sac
-tfrl record --replay logs/scores/half_trained_sac \\
-  --output=logs/scores/half_trained_sac/replay.tfrecord
-```
+```"""
+_HEAD_OF_COMMANDS = """```
 
 These commands train a single run of each agent, with seed 0 or that of `--seed`, and
 need no clone:
@@ -307,7 +302,13 @@ def write(
     for family, its in lines.items():
         text += [f"## {family}", "", *head(), *its, ""]
     text += best_evaluations(rows_of, curves)
-    text += [_PUBLISHED, "## How the table is made", _TAIL, *commands, ""]
+    text += [
+        _PUBLISHED,
+        "## How the table is made",
+        _TAIL,
+        *recorded(k for k, own in rows_of.items() if own),
+    ]
+    text += [_HEAD_OF_COMMANDS, *commands, ""]
     text += _unfinished(rows_of)
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += pong.section(pong.read(), docs / "scores" / "pong.png")
@@ -315,6 +316,20 @@ def write(
     if runs_of:
         text += [_PICTURES, *_pictures(runs_of, docs), *old, ""]
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def recorded(shown: Iterable[Entry]) -> list[str]:
+    """Returns the lines of the commands that record what entries learn from."""
+    used = {entry.changes.get("data") for entry in shown}
+    recordings = [each for each in RECORDINGS if each.source in used]
+    lines = []
+    for each in recordings:
+        folder = each.folder.relative_to(ROOT)
+        flags = " ".join([*each.entry.flags(), f"--logdir={folder}"])
+        what, *words = each.words(each.path)
+        short = " ".join(word.replace(f"{ROOT}/", "") for word in words)
+        lines += [f"tfrl train {each.entry.algorithm} {flags}", f"tfrl {what} {short}"]
+    return list(dict.fromkeys(lines))
 
 
 def best_evaluations(

@@ -41,12 +41,12 @@ import numpy as np
 from benchmarks import commits, score_curves, score_table, timing
 from benchmarks.score_entries import (
     ENTRIES,
-    HALF_TRAINED,
     LOGS,
     QUEUE,
-    RECORDING,
+    RECORDINGS,
     ROOT,
     Entry,
+    Recording,
 )
 from tfrl.algorithms import registry
 from tfrl.environments import suites
@@ -296,24 +296,25 @@ def versions(family: str) -> str:
     return " ".join([f"python {platform.python_version()}", *found, *kind])
 
 
-def make_recording(is_stopped: Callable[[], bool]) -> None:
-    """Trains SAC half, and records its replay.
+def make_recording(recording: Recording, is_stopped: Callable[[], bool]) -> None:
+    """Trains a recording's run, if it is not trained yet, and records it.
 
     Raises:
       RuntimeError: One of the two failed, or was stopped.
     """
-    folder = RECORDING.parent
-    unfinished = folder / "unfinished.tfrecord"
-    train_sac = children.ChildRun(folder, HALF_TRAINED.settings(), {}).job()
-    words = ("record", "--replay", f"{folder}", f"--output={unfinished}")
-    for job in (train_sac, jobs.Job("tfrl", words, train_sac.output)):
+    unfinished = recording.folder / "unfinished.tfrecord"
+    train_run = children.ChildRun(
+        recording.folder, recording.entry.settings(), {}
+    ).job()
+    words = recording.words(unfinished)
+    for job in (train_run, jobs.Job("tfrl", words, train_run.output)):
         if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
             raise RuntimeError(
                 f"{job.module} made no recording; the end of {job.output} says why. "
                 "The same command tries it again."
             )
-    os.replace(f"{unfinished}.spec", f"{RECORDING}.spec")
-    os.replace(unfinished, RECORDING)
+    os.replace(f"{unfinished}.spec", f"{recording.path}.spec")
+    os.replace(unfinished, recording.path)
 
 
 def train(
@@ -361,8 +362,10 @@ def train(
     made = [run.child().job() for run in runs]
     signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
     with signals as is_requested:
-        if any("data" in run.entry.changes for run in runs) and not RECORDING.exists():
-            make_recording(is_requested)
+        wanted = {run.entry.changes.get("data") for run in runs}
+        for recording in RECORDINGS:
+            if recording.source in wanted and not recording.path.exists():
+                make_recording(recording, is_requested)
         used = _seconds_of_children()
         jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
     if is_requested():

@@ -332,6 +332,37 @@ def _simba(values: dict[str, Any]) -> dict[str, Any]:
     return {**_sac_of_sb3(values), **own}
 
 
+def _offline_of_corl(values: dict[str, Any]) -> dict[str, Any]:
+    take = values.pop
+    renamed = {
+        "iql_tau": "expectile",
+        "beta": "inverse_temperature",
+        "alpha": "bc_alpha",
+        "actor_bc_coef": "actor_penalty",
+        "critic_bc_coef": "critic_penalty",
+        "discount": "gamma",
+        "tau": "target_update_tau",
+    }
+    found = {ours: take(theirs) for theirs, ours in renamed.items() if theirs in values}
+    if "gamma" in found:
+        scaled = take("normalize_reward")
+        found |= {"reward_scale": "by the data" if scaled else 1.0}
+        # Without steps in the environment, the buffer of new frames is idle.
+        found |= {"online_share": 0.0}
+        found |= {"initial_collect_steps": 200, "replay_capacity": 200_000}
+    return {
+        **found,
+        "conv_layer_params": (),
+        "data": "logs/recordings/{env}/*.tfrecord",
+        "num_iterations": take("max_timesteps"),
+        "train_steps_per_iteration": 1,
+        "batch_size": take("batch_size"),
+        "fc_layer_params": take("net_arch"),
+        "learning_rate": take("learning_rate"),
+        "normalize_observations": take("normalize"),
+    }
+
+
 def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
     take = values.pop
     rate, delay = take("learning_rate"), take("policy_delay")
@@ -478,6 +509,8 @@ _CONTRIB = (
     "0ca7fdd8d1150bd3a48b86016a85db036efc3b6d",
 )
 _ZOO = "DLR-RM/rl-baselines3-zoo", "22e3ff2450fd92033f7f032915e1f64894a09584"
+_CORL = "tinkoff-ai/CORL", "2b19dd1848bef6922a319901614552e02d74a1eb"
+_FEWER_UPDATES = {"num_iterations": "one core makes a tenth in reasonable time"}
 _CLEAN_RL = "vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb"
 _DOPAMINE = "google/dopamine", "5873f5494ee0c2d7c016d0ab2ad530354fec59d0"
 # The commit that Tianshou's page of results names for PPO.
@@ -1363,6 +1396,102 @@ COMPARISONS: dict[str, Comparison] = {
         ),
         _sac_of_sb3,
         others=_SAC_EPSILON,
+    ),
+    "iql_mujoco": Comparison(
+        (
+            Source(
+                *_CORL,
+                "algorithms/offline/iql.py",
+                {
+                    "max_timesteps": 1_000_000,
+                    "batch_size": 256,
+                    "net_arch": (256, 256),
+                    "learning_rate": 3e-4,
+                    "normalize": True,
+                    "discount": 0.99,
+                    "tau": 0.005,
+                    "normalize_reward": False,
+                    "beta": 3.0,
+                    "iql_tau": 0.7,
+                },
+            ),
+        ),
+        _offline_of_corl,
+        _FEWER_UPDATES,
+        (
+            "The actor's rate stays; the source's falls along a cosine.",
+            "Adam's epsilon is 1e-7, Keras's default; PyTorch has 1e-8.",
+        ),
+    ),
+    "td3_bc_mujoco": Comparison(
+        (
+            Source(
+                *_CORL,
+                "algorithms/offline/td3_bc.py",
+                {
+                    "max_timesteps": 1_000_000,
+                    "batch_size": 256,
+                    "net_arch": (256, 256),
+                    "learning_rate": 3e-4,
+                    "normalize": True,
+                    "discount": 0.99,
+                    "tau": 0.005,
+                    "normalize_reward": False,
+                    "alpha": 2.5,
+                },
+            ),
+        ),
+        _offline_of_corl,
+        _FEWER_UPDATES,
+        ("Adam's epsilon is 1e-7, Keras's default; PyTorch has 1e-8.",),
+    ),
+    "bc_mujoco": Comparison(
+        (
+            Source(
+                *_CORL,
+                "algorithms/offline/any_percent_bc.py",
+                {
+                    "max_timesteps": 1_000_000,
+                    "batch_size": 256,
+                    "net_arch": (256, 256),
+                    "learning_rate": 3e-4,
+                    "normalize": True,
+                },
+            ),
+        ),
+        _offline_of_corl,
+        _FEWER_UPDATES,
+        (
+            "All episodes are cloned; the source takes the best tenth by default.",
+            "The loss is a normal likelihood; the source's a squared error.",
+            "Adam's epsilon is 1e-7, Keras's default; PyTorch has 1e-8.",
+        ),
+    ),
+    "rebrac_mujoco": Comparison(
+        (
+            Source(
+                *_CORL,
+                "algorithms/offline/rebrac.py",
+                {
+                    "max_timesteps": 1_000_000,
+                    "batch_size": 1024,
+                    "net_arch": (256, 256, 256),
+                    "learning_rate": 1e-3,
+                    "normalize": False,
+                    "discount": 0.99,
+                    "tau": 0.005,
+                    "normalize_reward": False,
+                    "actor_bc_coef": 0.01,
+                    "critic_bc_coef": 0.01,
+                },
+            ),
+        ),
+        _offline_of_corl,
+        _FEWER_UPDATES,
+        (
+            "Weights begin as Keras's; the source's as PyTorch's, with biases of 0.1.",
+            "Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",
+        ),
     ),
     "crossq_mujoco": Comparison(
         (

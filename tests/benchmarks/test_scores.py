@@ -411,7 +411,7 @@ def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])
     assert (
-        "expected one of A2C, BC, C51, CQL, CrossQ, CrossQ with 256 units, D4PG"
+        "expected one of A2C, BC, BC on episodes, BC on replay, C51, CQL, CrossQ"
         in capsys.readouterr().err
     )
 
@@ -460,15 +460,27 @@ def test_a_row_s_command_has_its_settings(entry):
     )
 
 
-def test_the_page_says_how_the_recording_is_made():
-    words = score_table._TAIL.split()
-    assert set(scores.HALF_TRAINED.flags()) <= set(words)
-    assert f"--output={scores.RECORDING.relative_to(scores.ROOT)}" in words
+def test_the_page_says_how_recordings_are_made():
+    (entry,) = scores.chosen("td3+bc_on_episodes_td3_bc_mujoco_hopper-v5")
+    folder = entry.changes["data"].removesuffix("/episodes.tfrecord")
+    assert score_table.recorded([entry]) == [
+        "tfrl train sac --preset=sac_mujoco --env=Hopper-v5 --num_iterations=90000 "
+        f"--logdir={folder}",
+        f"tfrl record --num_episodes=100 {folder} --output={folder}/episodes.tfrecord",
+    ]
+    (other,) = scores.chosen("td3+bc_on_replay_td3_bc_mujoco_hopper-v5")
+    trained, *records = score_table.recorded([entry, other])
+    assert folder in trained
+    assert [("--replay" in line, "--num_episodes" in line) for line in records] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     """The first job succeeds, and the second ends within its file."""
-    monkeypatch.setattr(scores, "RECORDING", tmp_path / "replay.tfrecord")
+    entry = score_entries.HALF_TRAINED.entry
+    recording = score_entries.Recording(entry, tmp_path)
     done = []
 
     def run_all(made, most, is_stopped, on_end):
@@ -482,10 +494,10 @@ def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(scores.jobs, "run_all", run_all)
     with pytest.raises(RuntimeError, match="tfrl made no recording"):
-        scores.make_recording(lambda: False)
-    assert not scores.RECORDING.exists()
-    scores.make_recording(lambda: False)
-    assert scores.RECORDING.read_text() == "frames"
+        scores.make_recording(recording, lambda: False)
+    assert not recording.path.exists()
+    scores.make_recording(recording, lambda: False)
+    assert recording.path.read_text() == "frames"
     assert (tmp_path / "replay.tfrecord.spec").read_text() == "frames"
     assert done == ["tfrl.experiments.child", "tfrl"] * 2
 

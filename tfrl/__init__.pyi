@@ -27,7 +27,10 @@ from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing
 from . import utils as utils
+from .algorithms.bandits import LinTS as LinTS
 from .algorithms.bandits import LinUCB as LinUCB
+from .algorithms.bandits import NeuralEpsilonGreedy as NeuralEpsilonGreedy
+from .algorithms.bandits import NeuralLinUCB as NeuralLinUCB
 from .algorithms.comparing import compare as compare
 from .algorithms.dqn import C51 as C51
 from .algorithms.dqn import DDQN as DDQN

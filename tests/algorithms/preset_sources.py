@@ -730,13 +730,62 @@ _ACTS_AT_FIRST = (
 
 
 def _tf_agents_bandit(file: str, **values: Any) -> Source:
-    """An example of a linear bandit, with the defaults of its LinearUCBAgent."""
+    """An example of bandits."""
     return Source(
         "tensorflow/agents",
         "eb24cf5f93f99ed78261975cc61a7fc648febcd5",
-        f"tf_agents/bandits/agents/examples/v2/{file}",
-        {"gamma": 1.0, "tikhonov_weight": 1.0, "add_bias": False, **values},
+        f"tf_agents/bandits/agents/examples/v2/train_eval_{file}.py",
+        {"collect_steps_per_iteration": 2, **values},
     )
+
+
+# The defaults of LinearUCBAgent and LinearThompsonSamplingAgent.
+_LINEAR = {"gamma": 1.0, "tikhonov_weight": 1.0, "add_bias": False}
+_NETWORK = {
+    "fc_layer_params": (50, 50, 50),
+    "learning_rate": 1e-3,
+    "exploration_epsilon": 0.05,
+    # The default of the agents.
+    "max_gradient_norm": 0.0,
+}
+_SMALLER_NETWORK = {
+    **_NETWORK,
+    # The three parts have 40 and 30, 30 and 40, 40 and 20 units.
+    "fc_layer_params": "(40, 30), (30, 40), (40, 20)",
+    "learning_rate": 0.05,
+    "exploration_epsilon": 0.01,
+}
+_ENCODING = {
+    "encoding_dim": 9,
+    "encoding_iterations": 1000,
+    "alpha": 1.0,
+    "gamma": 1.0,
+    # It adds the identity.
+    "tikhonov_weight": 1.0,
+}
+_LINEAR_BANDIT = _tf_agents_bandit("stationary_linear", num_envs=8, num_iterations=2000)
+_PER_ARM = _tf_agents_bandit(
+    "per_arm_stationary_linear", num_envs=16, num_iterations=2000
+)
+_WHEEL = _tf_agents_bandit("wheel", num_envs=32, num_iterations=20_000)
+_EQUAL_PARTS = {"fc_layer_params": "One setting is for all three parts."}
+
+
+def _bandit(
+    example: Source,
+    values: Mapping[str, Any],
+    differs: Mapping[str, str] | None = None,
+) -> Comparison:
+    """An agent of an example.
+
+    Args:
+      example: The example.
+      values: What it gives to the agent, and the agent's defaults.
+      differs: See `Comparison`.
+    """
+    source = dataclasses.replace(example, values={**example.values, **values})
+    has_networks = "fc_layer_params" in values
+    return Comparison((source,), _as_named, differs or {}, has_networks=has_networks)
 
 
 _CLEAN_RL_PQN = Source(
@@ -1207,31 +1256,22 @@ COMPARISONS: dict[str, Comparison] = {
         _on_policy_of_sb3,
         {"initial_log_stddev": "Seeds 100 to 102 end at -159 to -163, from 0 to -182."},
     ),
-    "lin_ucb": Comparison(
-        (
-            _tf_agents_bandit(
-                "train_eval_stationary_linear.py",
-                num_envs=8,
-                collect_steps_per_iteration=2,
-                num_iterations=2000,
-                alpha=0.1,
-            ),
-        ),
-        _as_named,
-        has_networks=False,
+    "lin_ucb": _bandit(_LINEAR_BANDIT, {**_LINEAR, "alpha": 0.1}),
+    "lin_ucb_per_arm": _bandit(_PER_ARM, {**_LINEAR, "alpha": 0.1}),
+    "lin_ucb_wheel": _bandit(_WHEEL, {**_LINEAR, "alpha": 10.0}),
+    "lin_ts": _bandit(_LINEAR_BANDIT, {**_LINEAR, "alpha": 0.1}),
+    "lin_ts_per_arm": _bandit(_PER_ARM, {**_LINEAR, "alpha": 0.1}),
+    "neural_epsilon_greedy": _bandit(_LINEAR_BANDIT, _NETWORK),
+    "neural_epsilon_greedy_per_arm": _bandit(_PER_ARM, _SMALLER_NETWORK, _EQUAL_PARTS),
+    "neural_epsilon_greedy_wheel": _bandit(_WHEEL, _NETWORK),
+    "neural_lin_ucb": _bandit(_LINEAR_BANDIT, {**_NETWORK, **_ENCODING}),
+    "neural_lin_ucb_per_arm": _bandit(
+        _PER_ARM, {**_SMALLER_NETWORK, **_ENCODING}, _EQUAL_PARTS
     ),
-    "lin_ucb_per_arm": Comparison(
-        (
-            _tf_agents_bandit(
-                "train_eval_per_arm_stationary_linear.py",
-                num_envs=16,
-                collect_steps_per_iteration=2,
-                num_iterations=2000,
-                alpha=0.1,
-            ),
-        ),
-        _as_named,
-        has_networks=False,
+    "neural_lin_ucb_wheel": _bandit(
+        _WHEEL,
+        {**_NETWORK, **_ENCODING},
+        {"encoding_iterations": "Half of the iterations, as in the other example."},
     ),
     "pqn": Comparison(
         (_CLEAN_RL_PQN,),

@@ -1,7 +1,8 @@
-"""`tfrl.LinUCB`: it learns, is saved, resumes, and refuses what is no bandit."""
+"""The bandits' algorithms: they learn, are saved, resume, and refuse what is none."""
 
 import csv
 
+import keras
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ SHORT = {"num_iterations": 60, "num_eval_episodes": 20, "eval_interval": 30}
 def test_it_learns_saves_and_goes_on_as_one_run(tmp_path):
     whole = tfrl.LinUCB("PaddedArmsBandit-v0", **SHORT).learn(1920)
     first = tfrl.LinUCB("PaddedArmsBandit-v0", **SHORT).learn(960)
-    assert first.agent.policy.accepts_per_arm_features
+    assert first.agent.collect_policy.accepts_per_arm_features
     first.save(tmp_path)
     second = tfrl.load(tmp_path).learn(960)
     np.testing.assert_array_equal(second.agent.theta, whole.agent.theta)
@@ -58,3 +59,78 @@ def test_a_run_logs_the_regret_of_a_bandit_that_knows_it(tmp_path):
     state = learner.environment.physical_state()
     assert "regret" in state
     assert ">Regret<" in (tmp_path / "report.html").read_text()
+
+
+# Small and traced only.
+TRACED = SHORT | {"jit_compile": False}
+NEURAL = TRACED | {
+    "num_envs": 16,
+    "fc_layer_params": (16,),
+    "learning_rate": 0.03,
+    "exploration_epsilon": 0.1,
+}
+KINDS = {
+    tfrl.LinTS: TRACED,
+    tfrl.NeuralEpsilonGreedy: NEURAL,
+    tfrl.NeuralLinUCB: NEURAL | {"encoding_iterations": 40},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_it_learns_which_arm_is_best_and_takes_no_padding(kind):
+    learner = kind("PaddedArmsBandit-v0", **KINDS[kind]).learn(progress=False)
+    rounds = environments.load("PaddedArmsBandit-v0", 1000, seed=7).reset()
+    observation = rounds.observation
+    number = observation["num_actions"].numpy()
+    exists = np.arange(5) < number[:, np.newaxis]
+    # The features of the arms and their parameters, as in `problems.per_arm_linear`.
+    means = observation["per_arm"].numpy() @ np.array([0.0, 1.0, 1.0, -1.0])
+    best = np.where(exists, means, -np.inf).max(axis=1)
+    chance = np.mean(best - (means * exists).sum(axis=1) / number)
+    arms, _ = learner.predict(observation)
+    np.testing.assert_array_equal(learner.predict(observation)[0], arms)
+    tried, _ = learner.predict(observation, greedy=False)
+    assert (np.maximum(arms, tried) < number).all()
+    if kind is not tfrl.NeuralLinUCB:  # Its second phase is not random.
+        assert (arms != tried).any()
+    regret = np.mean(best - means[np.arange(1000), arms])
+    assert regret < chance / 4, (regret, chance)
+
+
+@pytest.mark.slow
+def test_a_saved_network_goes_on_bit_for_bit_from_one_phase_to_the_other(tmp_path):
+    settings = TRACED | {"fc_layer_params": (4,), "encoding_iterations": 5}
+    whole, first = (tfrl.NeuralLinUCB(**settings) for _ in range(2))
+    whole.learn(160, progress=False)
+    first.learn(48, total=160, progress=False).save(tmp_path)
+    second = tfrl.load(tmp_path).learn(112, progress=False)
+    assert first.agent.actions_from_reward_layer
+    assert not second.agent.actions_from_reward_layer
+    for mine, other in zip(
+        second.agent.variables(), whole.agent.variables(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("kind", [tfrl.NeuralEpsilonGreedy, tfrl.NeuralLinUCB])
+def test_a_network_sees_no_mask_and_takes_allowed_arms_alone(kind):
+    bandit = environments.BernoulliActionMaskTFEnvironment(
+        environments.load("WheelBandit-v0", 8, seed=0),
+        lambda observation, mask: (observation, mask),
+        0.4,
+        seed=0,
+    )
+    keywords = {"observation_and_action_constraint_splitter": lambda both: both}
+    learner = kind(bandit, **NEURAL | {"num_envs": 8}, agent_arguments=keywords)
+    _, mask = bandit.current_time_step().observation
+    arms, _ = learner.predict(bandit.current_time_step().observation)
+    assert mask.numpy()[np.arange(8), arms].all()
+
+
+@pytest.mark.parametrize("kind", [tfrl.NeuralEpsilonGreedy, tfrl.NeuralLinUCB])
+def test_an_encoder_of_ones_own_is_for_bandits_without_arm_features(kind):
+    own = {"encoder": keras.layers.Dense(3), "fc_layer_params": (4,)}
+    learner = kind("WheelBandit-v0", **own)
+    assert (2, 3) in [tuple(v.shape) for v in learner.policy.variables()]
+    with pytest.raises(ValueError, match=r"^encoder: got one for arms with features"):
+        kind("PerArmBandit-v0", **own).build()

@@ -6,7 +6,7 @@ import pytest
 
 from tests import forks
 from tests.algorithms.test_algorithm import MEMORY, OFFLINE, SMALL, TINY
-from tfrl.algorithms import registry
+from tfrl.algorithms import bandits, registry
 from tfrl.compilation import program_store
 
 SCRIPT = """
@@ -29,7 +29,6 @@ made = registry.find(name)(environment, **settings).learn(60, progress=False)
 weights = [np.asarray(variable).tobytes() for variable in made.agent.variables()]
 print(hashlib.sha256(b"".join(weights)).hexdigest(), len(weights))
 """
-BANDITS = {"lin_ucb": "LinearBandit-v0"}
 GOALS = {"dqn": "BitFlipping15-v0"}
 RECURRENT = ("ppo", "r2d2", "sac", "td3")
 ON_A_DEVICE = ("dqn", "ppo", "sac")
@@ -46,7 +45,8 @@ def cases():
             tiny["records"] = True
         discrete = kind.actions not in ("continuous", "vector") and name not in OFFLINE
         environment = "CartPole-v1" if discrete else "Pendulum-v1"
-        environment = BANDITS.get(name, environment)
+        if issubclass(kind, bandits.Bandit):
+            environment = kind.environment_name
         yield name, environment, tiny
         if name in GOALS:
             yield name, GOALS[name], tiny

@@ -65,6 +65,8 @@ FORBIDDEN = {
     "epsilon_penalty": NEGATIVE,
     "epsilon_stddev": NEGATIVE,
     "encoder": ("foo", ""),
+    "encoding_dim": COUNTS,
+    "encoding_iterations": COUNTS,
     "eta": NEGATIVE,
     "eval_interval": COUNTS,
     "expectile": (0.0, 1.0, *NO_FRACTION),

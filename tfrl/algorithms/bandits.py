@@ -1,4 +1,9 @@
-"""Algorithms for bandits: `LinUCB` (Li et al., 2010)."""
+"""Algorithms for bandits.
+
+`LinUCB` (Li et al., 2010), `LinTS` (Agrawal and Goyal, 2013), `NeuralEpsilonGreedy` and
+`NeuralLinUCB`. By default the settings are those of TF-Agents' example of a stationary
+linear bandit.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,21 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl import agents, bandits, train
-from tfrl.algorithms import algorithm
+from tfrl import agents, bandits, networks, policies, train
+from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    COUNT,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
     SIZE,
+    check_layers,
     field,
+    gradient_norm,
     live,
     log,
+    random_share,
+    rate,
 )
 from tfrl.environments import native
 
@@ -59,13 +69,25 @@ class Bandit(algorithm.Algorithm):
         """Makes no network; see `Algorithm.make_networks`."""
         return {}
 
+    @property
+    def has_arm_features(self) -> bool:
+        """Whether the environment's arms have features."""
+        spec = self.observation_spec
+        return isinstance(spec, dict) and "per_arm" in spec
+
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        spec = self.observation_spec
-        return {
-            "accepts_per_arm_features": isinstance(spec, dict) and "per_arm" in spec,
-            "seed": self.seed,
-        }
+        return {"accepts_per_arm_features": self.has_arm_features, "seed": self.seed}
+
+    def make_agent(self) -> Any:
+        """Makes the agent, whose policy is greedy.
+
+        The agents of `tfrl.bandits` have one policy, which explores. Here `policy`
+        takes the most probable arm, as for other algorithms.
+        """
+        agent = super().make_agent()
+        agent._policy = policies.greedy_policy.GreedyPolicy(agent.collect_policy)
+        return agent
 
     def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
         """Makes the loop, which adds up the regret if the environment knows it.
@@ -122,19 +144,11 @@ class RegretView:
         return [f"regret {float(self._regret.result()):.4g}"]
 
 
-class LinUCB(Bandit):
-    """LinUCB: upper confidence bounds of linear models (Li et al., 2010).
-
-    By default the settings are those of TF-Agents' example of a stationary linear
-    bandit.
-    """
-
-    name = "lin_ucb"
-    title = "LinUCB"
-    agent_name = "LinearUCBAgent"
+class LinearModels(Bandit):
+    """The base of the algorithms with a linear model of each arm, or one for all."""
 
     alpha: float = live(
-        "Standard deviations that the bound adds to the mean.",
+        "Factor of the standard deviations by which it explores.",
         FROM_0,
         log(0.01, 10.0),
         default=0.1,
@@ -147,7 +161,6 @@ class LinUCB(Bandit):
     tikhonov_weight: float = field(
         "Weight of the squared parameters in the least squares.", FROM_0, default=1.0
     )
-    add_bias: bool = field("Whether a 1 follows the features.", default=False)
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
@@ -156,5 +169,144 @@ class LinUCB(Bandit):
             "alpha": self.alpha,
             "gamma": self.gamma,
             "tikhonov_weight": self.tikhonov_weight,
-            "add_bias": self.add_bias,
+        }
+
+
+class Linear(LinearModels):
+    """The base of the algorithms whose models take the observation's own features."""
+
+    add_bias: bool = field("Whether a 1 follows the features.", default=False)
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {**super().agent_arguments(), "add_bias": self.add_bias}
+
+
+class LinUCB(Linear):
+    """LinUCB: upper confidence bounds of linear models (Li et al., 2010)."""
+
+    name = "lin_ucb"
+    title = "LinUCB"
+    agent_name = "LinearUCBAgent"
+
+
+class LinTS(Linear):
+    """Thompson's sampling with linear models (Agrawal and Goyal, 2013)."""
+
+    name = "lin_ts"
+    title = "LinTS"
+    agent_name = "LinearThompsonSamplingAgent"
+
+
+class Neural(Bandit):
+    """The base of the algorithms with a network."""
+
+    without_settings = Bandit.without_settings - {"activation"}
+
+    fc_layer_params: tuple[int, ...] = field(
+        "Units of the hidden layers; with arm features, of each of three parts.",
+        check_layers,
+        default=(50, 50, 50),
+    )
+    learning_rate: float = rate(default=1e-3)
+    max_gradient_norm: float = gradient_norm(default=0.0)
+    exploration_epsilon: float = random_share(default=0.05)
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        optimizer = parts.adam(
+            self.learning_rate, global_clipnorm=self.max_gradient_norm or None
+        )
+        return {**super().agent_arguments(), "optimizer": optimizer}
+
+    def make_tower(self, output_dim: int) -> networks.Network:
+        """Makes a network of arms with features, which gives each so many numbers.
+
+        Global features, the features of an arm, and both together pass
+        `fc_layer_params` each.
+
+        Raises:
+          ValueError: There is an encoder of the program's own.
+        """
+        if self.own_encoder is not None:
+            raise ValueError(
+                f"encoder: got one for arms with features, expected none: {self.title} "
+                "has a network of three parts; give the whole network, by network=..."
+            )
+        layers = self.fc_layer_params
+        return bandits.networks.create_feed_forward_common_tower_network(
+            self.observation_spec,
+            *(layers, layers, layers),
+            output_dim,
+            seed=self.seed,
+            **parts.activation(self),
+        )
+
+
+class NeuralEpsilonGreedy(Neural):
+    """A network predicts rewards; now and then the arm is a random one."""
+
+    name = "neural_epsilon_greedy"
+    title = "neural epsilon-greedy"
+    agent_name = "NeuralEpsilonGreedyAgent"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the network of rewards; see `Algorithm.make_networks`."""
+        if self.has_arm_features:
+            return {"reward_network": self.make_tower(1)}
+        network = networks.QNetwork(
+            self.observation_spec,
+            self.environment.action_spec(),
+            fc_layer_params=self.fc_layer_params,
+            seed=self.seed,
+            **parts.network_arguments(self, self.observation_spec),
+        )
+        return {"reward_network": network}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {**super().agent_arguments(), "epsilon": self.exploration_epsilon}
+
+
+class NeuralLinUCB(Neural, LinearModels):
+    """A network learns rewards at first; then LinUCB on its outputs.
+
+    Riquelme et al. (2018), neural linear, with LinUCB's bounds.
+    """
+
+    name = "neural_lin_ucb"
+    title = "NeuralLinUCB"
+    agent_name = "NeuralLinUCBAgent"
+
+    alpha: float = 1.0
+    encoding_dim: int = field(
+        "Outputs of the network, which are features of the linear models.",
+        SIZE,
+        default=9,
+    )
+    encoding_iterations: int = field(
+        "Iterations that train the network; later ones train the linear models.",
+        COUNT,
+        default=1_000,
+    )
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the encoding network; see `Algorithm.make_networks`."""
+        if self.has_arm_features:
+            return {"encoding_network": self.make_tower(self.encoding_dim)}
+        network = networks.EncodingNetwork(
+            self.observation_spec,
+            fc_layer_params=(*self.fc_layer_params, self.encoding_dim),
+            seed=self.seed,
+            **parts.network_arguments(self, self.observation_spec),
+        )
+        return {"encoding_network": network}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "encoding_dim": self.encoding_dim,
+            "encoding_network_num_train_steps": self.encoding_iterations,
+            "epsilon_greedy": self.exploration_epsilon,
         }

@@ -44,10 +44,10 @@ def network_arguments(
         if getattr(s, "encoder", "") == "simba"
         else {}
     )
-    return {**_activation(s), **encoder, **body}
+    return {**activation(s), **encoder, **body}
 
 
-def _activation(s: Algorithm) -> dict[str, Any]:
+def activation(s: Algorithm) -> dict[str, Any]:
     """Returns the argument for the activation, if the settings choose one."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -98,7 +98,7 @@ def actor_and_critic(
         action_spec,
         conv_layer_params=s.conv_layer_params or None,
         encoder=s.own_encoder,
-        **_activation(s),
+        **activation(s),
         dtype=s.dtype,
         seed=s.seed,
         **arguments,

@@ -11,13 +11,11 @@ from tfrl import networks, policies, utils
 from tfrl.algorithms import off_policy, parts
 from tfrl.algorithms.settings import (
     COUNT,
-    EPSILONS,
-    FRACTION,
     SIZE,
     check_layers,
     encoder_kind,
     field,
-    live,
+    random_share,
     rate,
     remedy_for,
 )
@@ -52,9 +50,7 @@ class QtOpt(off_policy.OffPolicy):
         COUNT,
         default=5,
     )
-    exploration_epsilon: float = live(
-        "Probability of a random action.", FRACTION, EPSILONS, default=0.1
-    )
+    exploration_epsilon: float = random_share(default=0.1)
     num_search_samples: int = field(
         "Actions in each iteration of the search.", SIZE, default=32
     )

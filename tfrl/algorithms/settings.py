@@ -150,6 +150,11 @@ def gradient_norm(*, default: float, search: Search | None = None) -> Any:
     return field(text, FROM_0, default=default, search=search)
 
 
+def random_share(*, default: float) -> Any:
+    """Declares the probability of a random action, if it is constant; see `live`."""
+    return live("Probability of a random action.", FRACTION, EPSILONS, default=default)
+
+
 def part(*, alias: str, default: Any = None, kw_only: bool = True) -> Any:
     """Declares an argument of a class that is no setting.
 
@@ -352,6 +357,7 @@ def _signature(made: Any) -> inspect.Signature:
         lstm_units,
         decay_of_weights,
         gradient_norm,
+        random_share,
         part,
     ),
 )

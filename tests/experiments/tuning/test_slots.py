@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tfrl import train
-from tfrl.algorithms import registry
+from tfrl.algorithms import bandits, registry
+from tfrl.bandits.environments import loading as bandit_loading
 from tfrl.environments import native
 from tfrl.experiments.tuning import plan as plan_lib
 from tfrl.experiments.tuning import slots as slots_lib
@@ -50,8 +51,10 @@ def settings_of(name, **values):
 
 
 def dynamics_of(name):
-    environment = "Pendulum-v1"
-    if registry.find(name).actions == "discrete":
+    kind, environment = registry.find(name), "Pendulum-v1"
+    if issubclass(kind, bandits.Bandit):
+        return bandit_loading.dynamics(kind.environment_name)
+    if kind.actions == "discrete":
         environment = "CartPole-v1"
     return dataclasses.replace(native.load(environment).dynamics, max_episode_steps=20)
 

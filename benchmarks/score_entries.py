@@ -417,6 +417,28 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("DQN", "dqn", "dqn_bit_flipping", 3, {"goals_per_step": 0}),
         Entry("TQC with hindsight", "tqc", "sac_fetch_reach", 3),
     ),
+    "Bandits": tuple(
+        Entry(agent, name, preset, 5)
+        for agent, name, presets_of in (
+            ("LinUCB", "lin_ucb", ("lin_ucb", "lin_ucb_per_arm", "lin_ucb_wheel")),
+            ("LinTS", "lin_ts", ("lin_ts",)),
+            (
+                "Neural epsilon-greedy",
+                "neural_epsilon_greedy",
+                (
+                    "neural_epsilon_greedy",
+                    "neural_epsilon_greedy_per_arm",
+                    "neural_epsilon_greedy_wheel",
+                ),
+            ),
+            (
+                "NeuralLinUCB",
+                "neural_lin_ucb",
+                ("neural_lin_ucb", "neural_lin_ucb_wheel"),
+            ),
+        )
+        for preset in presets_of
+    ),
     "Recordings": tuple(
         Entry(agent, name, preset, 5, {"data": HALF_TRAINED.source})
         for agent, name, preset in (

@@ -25,7 +25,8 @@ _HEAD = """# Scores
 
 Scores are mean returns of greedy episodes with the final weights: 1,000 episodes on
 environments that are written in TensorFlow, 20 on dm_control's, whose episodes have
-1,000 steps, and 50 on all others. `mean` is the mean over the seeds, with its 95 %
+1,000 steps, and 50 on all others. An episode of a bandit is a round; regrets beside
+TF-Agents' are on [the page of bandits](bandits.md#regret). `mean` is the mean over the seeds, with its 95 %
 interval (Student's t). In rows whose interval says "seeds only", all seeds were
 evaluated in episodes with the same starts and to one or three digits. Their intervals
 hold the chance of the seeds and the rounding, and leave out the chance of the starts.

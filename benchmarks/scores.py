@@ -247,10 +247,11 @@ def score(
     settings = run.entry.settings()
     name = settings["env"]
     environment: environments.TFEnvironment
-    if suites.find_dynamics(name) is not None:
+    dynamics = suites.find_dynamics(name)
+    if dynamics is not None:
         episodes = 1000
         native = environments.native
-        environment = native.load(name, episodes, seed=run.seed_of_starts())
+        environment = native.NativeEnvironment(dynamics, episodes, run.seed_of_starts())
     else:
         episodes = 20 if name.startswith("dm_control/") else 50
         world = registry.algorithm_of(settings).world

@@ -26,15 +26,15 @@ _HEAD = """# Scores
 Scores are mean returns of greedy episodes with the final weights: 1,000 episodes on
 environments that are written in TensorFlow, 20 on dm_control's, whose episodes have
 1,000 steps, and 50 on all others. An episode of a bandit is a round; regrets beside
-TF-Agents' are on [the page of bandits](bandits.md#regret). `mean` is the mean over the seeds, with its 95 %
-interval (Student's t). In rows whose interval says "seeds only", all seeds were
-evaluated in episodes with the same starts and to one or three digits. Their intervals
-hold the chance of the seeds and the rounding, and leave out the chance of the starts.
-In newer rows the starts differ from seed to seed, so the interval holds both, and
-`benchmarks/score_curves.csv` has the return of each episode. IQM is the interquartile
-mean over the seeds (Agarwal et al., "Deep reinforcement learning at the edge of the
-statistical precipice", 2021); `worst` and the dots of the pictures show the seeds that
-it hides.
+TF-Agents' are on [the page of bandits](bandits.md#regret). `mean` is the mean over the
+seeds, with its 95 % interval (Student's t). In rows whose interval says "seeds only",
+all seeds were evaluated in episodes with the same starts and to one or three digits.
+Their intervals hold the chance of the seeds and the rounding, and leave out the chance
+of the starts. In newer rows the starts differ from seed to seed, so the interval holds
+both, and `benchmarks/score_curves.csv` has the return of each episode. IQM is the
+interquartile mean over the seeds (Agarwal et al., "Deep reinforcement learning at the
+edge of the statistical precipice", 2021); `worst` and the dots of the pictures show the
+seeds that it hides.
 
 A rule chooses the references from [the published figures](#published-figures).
 `reference` is the best figure of the same algorithm, on any version of the environment,

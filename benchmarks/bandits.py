@@ -7,7 +7,7 @@ bandit: five arms, contexts of 15 numbers, batches of eight, and an update every
 steps, so that an iteration has 16 rounds. TF-Agents is measured with the loop of its
 trainer, with its driver and its training as functions, and also with its environment in
 TensorFlow. The regret is by how much the best arms would have paid more, expected, in
-one member of the batch.
+one member of the batch. It is compared on the wheel, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ AGENTS = {
     "LinearUCB": "LinUCB",
     "LinearThompsonSampling": "linear Thompson sampling",
     "NeuralEpsilonGreedy": "neural epsilon-greedy",
+}
+# The problems of the regrets, and their agents.
+_PROBLEMS = {
+    "linear": ("a linear bandit", tuple(AGENTS)),
+    "wheel": ("the wheel", ("LinearUCB", "NeuralEpsilonGreedy")),
 }
 _SYSTEMS = {"tfrl": "bandits", "TF-Agents": "tf_agents_bandits"}
 _FORMS = {
@@ -58,16 +63,17 @@ def run(session: Session) -> None:
     """Runs the benchmark."""
     session.measure("bandits", groups())
     if not session.against:
-        for agent, title in AGENTS.items():
-            session.add(_regrets(session, agent, title))
+        for problem, (_, agents) in _PROBLEMS.items():
+            for agent in agents:
+                session.add(_regrets(session, agent, problem))
 
 
-def _regrets(session: Session, agent: str, title: str) -> report.Result:
+def _regrets(session: Session, agent: str, problem: str) -> report.Result:
     """Returns the regrets of both libraries after as many rounds, of some seeds."""
     rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
     series, notes = [], []
     for label, system in _SYSTEMS.items():
-        settings = {"agent": agent, "rounds": rounds}
+        settings = {"agent": agent, "problem": problem, "rounds": rounds}
         try:
             worker = session.pool.get(system)
             regrets = [
@@ -79,7 +85,7 @@ def _regrets(session: Session, agent: str, title: str) -> report.Result:
             notes.append(f"{label}: not measured: {error}")
     return report.Result(
         "bandits",
-        f"{title}, regret of {rounds // 8:,} rounds",
+        f"{AGENTS[agent]}, {_PROBLEMS[problem][0]}, regret of {rounds // 8:,} rounds",
         "regret",
         series,
         references=("TF-Agents",),

@@ -1,7 +1,8 @@
 """The settings that all contenders of the benchmark bandits have in common.
 
 They are those of TF-Agents' train_eval_stationary_linear.py, with the noise of tfrl's
-problem.
+problem. The wheel's agents have these too, and the wheel and `alpha` are those of
+train_eval_wheel.py.
 """
 
 from __future__ import annotations
@@ -17,24 +18,44 @@ from benchmarks.workers import serving
 SIZE, ARMS, BATCH, STEPS = 15, 5, 8, 2
 ROUNDS = BATCH * STEPS  # Of an iteration.
 DEVIATION = 0.1
-ALPHA = 0.1
+# By the problem.
+ALPHA = {"linear": 0.1, "wheel": 10.0}
 EPSILON = 0.05
 LAYERS = (50, 50, 50)
 LEARNING_RATE = 1e-3
 # Arm a has the numbers from a on.
 THETA = np.add.outer(np.arange(ARMS), np.arange(SIZE)).astype(np.float32)
+DELTA = 0.8
+MU_BASE, STD_BASE = (1.2, 1.0, 1.0, 1.0, 1.0), (0.01,) * 5
+MU_HIGH, STD_HIGH = 50.0, 0.01
+
+
+def _linear_means(context: tf.Tensor) -> tf.Tensor:
+    return tf.matmul(context, THETA, transpose_b=True)
+
+
+def _wheel_means(context: tf.Tensor) -> tf.Tensor:
+    x, y = tf.unstack(context, axis=1)
+    best = 1 + 2 * tf.cast(x < 0, tf.int32) + tf.cast(y < 0, tf.int32)
+    is_outside = tf.norm(context, axis=1, keepdims=True) > DELTA
+    is_high = is_outside & tf.cast(tf.one_hot(best, ARMS), tf.bool)
+    return tf.where(is_high, MU_HIGH, MU_BASE)
+
+
+_MEANS = {"linear": _linear_means, "wheel": _wheel_means}
 
 
 class Regret:
     """An observer of frames that adds up the regret of their actions."""
 
-    def __init__(self) -> None:
+    def __init__(self, problem: str = "linear") -> None:
         """Starts at 0."""
         self._sum = tf.Variable(0.0, dtype=tf.float64)
+        self._means = _MEANS[problem]
 
     def __call__(self, frame: Any) -> None:
         """Adds the regrets of a frame `[B, ...]`."""
-        expected = tf.matmul(frame.observation, THETA, transpose_b=True)
+        expected = self._means(frame.observation)
         chosen = tf.gather(expected, frame.action, batch_dims=1)
         regret = tf.reduce_max(expected, axis=1) - chosen
         self._sum.assign_add(tf.reduce_sum(tf.cast(regret, tf.float64)))

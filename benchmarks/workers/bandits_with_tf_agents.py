@@ -19,6 +19,7 @@ from tf_agents.bandits.environments import (
     environment_utilities,
     piecewise_stochastic_environment,
     stationary_stochastic_py_environment,
+    wheel_py_environment,
 )
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.environments import tf_py_environment
@@ -40,21 +41,25 @@ _KINDS = {
 
 def rounds(agent: str, form: str) -> serving.Task:
     """Makes the task of playing rounds; `form` is a key of `benchmarks.bandits`."""
-    return s.rounds_task(_iterations(agent, form, s.Regret()))
+    environment = _linear_in_tensorflow() if form == "graph" else _linear()
+    return s.rounds_task(_iterations(agent, "linear", form, environment, s.Regret()))
 
 
-def regret(agent: str, rounds: int, seed: int) -> serving.Task:
+def regret(agent: str, problem: str, rounds: int, seed: int) -> serving.Task:
     """Plays rounds from a seed, for their regret."""
     np.random.seed(seed)
     tf.random.set_seed(seed)
-    total = s.Regret()
-    return s.regret_task(_iterations(agent, "functions", total), total, rounds)
+    total = s.Regret(problem)
+    environment = {"linear": _linear, "wheel": _wheel}[problem]()
+    iterate = _iterations(agent, problem, "functions", environment, total)
+    return s.regret_task(iterate, total, rounds)
 
 
-def _iterations(name: str, form: str, total: s.Regret) -> Callable[[int], None]:
+def _iterations(
+    name: str, problem: str, form: str, environment: Any, total: s.Regret
+) -> Callable[[int], None]:
     """Returns a function that does so many iterations."""
-    environment = _in_tensorflow() if form == "graph" else _in_python()
-    agent = _agent(name, environment)
+    agent = _agent(name, problem, environment)
     buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
         agent.policy.trajectory_spec, s.BATCH, max_length=s.STEPS
     )
@@ -77,9 +82,9 @@ def _iterations(name: str, form: str, total: s.Regret) -> Callable[[int], None]:
     return iterate
 
 
-def _agent(name: str, environment: Any) -> Any:
+def _agent(name: str, problem: str, environment: Any) -> Any:
     specs = environment.time_step_spec(), environment.action_spec()
-    arguments: dict[str, Any] = {"alpha": s.ALPHA}
+    arguments: dict[str, Any] = {"alpha": s.ALPHA[problem]}
     if name == "NeuralEpsilonGreedy":
         network = q_network.QNetwork(
             environment.observation_spec(), specs[1], fc_layer_params=s.LAYERS
@@ -92,7 +97,7 @@ def _agent(name: str, environment: Any) -> Any:
     return _KINDS[name](*specs, **arguments)
 
 
-def _in_python() -> Any:
+def _linear() -> Any:
     contexts = functools.partial(
         environment_utilities.context_sampling_fn, s.BATCH, s.SIZE
     )
@@ -104,7 +109,15 @@ def _in_python() -> Any:
     )
 
 
-def _in_tensorflow() -> Any:
+def _wheel() -> Any:
+    return tf_py_environment.TFPyEnvironment(
+        wheel_py_environment.WheelPyEnvironment(
+            s.DELTA, s.MU_BASE, s.STD_BASE, s.MU_HIGH, s.STD_HIGH, s.BATCH
+        )
+    )
+
+
+def _linear_in_tensorflow() -> Any:
     """Makes the same problem without noise; its first interval does not end."""
     tfd = tfp.distributions
     integers = tfd.FiniteDiscrete(

@@ -18,20 +18,23 @@ from tfrl.environments import native
 
 def rounds(agent: str) -> serving.Task:
     """Makes the task of playing rounds."""
-    return s.rounds_task(_loop(agent, s.Regret(), 0).run)
+    return s.rounds_task(_loop(agent, "linear", s.Regret(), 0).run)
 
 
-def regret(agent: str, rounds: int, seed: int) -> serving.Task:
+def regret(agent: str, problem: str, rounds: int, seed: int) -> serving.Task:
     """Plays rounds from a seed, for their regret."""
-    total = s.Regret()
-    return s.regret_task(_loop(agent, total, seed).run, total, rounds)
+    total = s.Regret(problem)
+    return s.regret_task(_loop(agent, problem, total, seed).run, total, rounds)
 
 
-def _loop(name: str, total: s.Regret, seed: int) -> train.OnPolicyLoop:
-    dynamics = problems.linear(s.THETA, deviation=s.DEVIATION)
-    bandit = native.NativeEnvironment(dynamics, s.BATCH, seed)
+def _loop(name: str, problem: str, total: s.Regret, seed: int) -> train.OnPolicyLoop:
+    dynamics = {
+        "linear": problems.linear(s.THETA, deviation=s.DEVIATION),
+        "wheel": problems.wheel(s.DELTA, s.MU_BASE, s.STD_BASE, s.MU_HIGH, s.STD_HIGH),
+    }
+    bandit = native.NativeEnvironment(dynamics[problem], s.BATCH, seed)
     specs = bandit.time_step_spec(), bandit.action_spec()
-    arguments: dict[str, Any] = {"alpha": s.ALPHA}
+    arguments: dict[str, Any] = {"alpha": s.ALPHA[problem]}
     if name == "NeuralEpsilonGreedy":
         network = networks.QNetwork(
             bandit.observation_spec(), specs[1], fc_layer_params=s.LAYERS, seed=seed

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl import agents, bandits, networks, policies, train
+from tfrl import agents, bandits, networks, policies, specs, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
     COUNT,
@@ -103,7 +103,8 @@ class Bandit(algorithm.Algorithm):
             )
         environment, regrets = self.environment, []
         if isinstance(environment, native.NativeEnvironment):
-            regrets = [bandits.metrics.CumulativeRegretMetric(environment)]
+            with train.device_scope(self.device):
+                regrets = [bandits.metrics.CumulativeRegretMetric(environment)]
             self._regret = regrets[0]
         return train.OnPolicyLoop(
             environment,
@@ -219,6 +220,17 @@ class Neural(Bandit):
         )
         return {**super().agent_arguments(), "optimizer": optimizer}
 
+    def make_network(self, num_outputs: int) -> networks.Network:
+        """Makes a network of observations, whose last layer is linear."""
+        network: networks.Network = networks.QNetwork(
+            self.observation_spec,
+            specs.tensor_spec.BoundedTensorSpec([], "int32", 0, num_outputs - 1),
+            fc_layer_params=self.fc_layer_params,
+            seed=self.seed,
+            **parts.network_arguments(self, self.observation_spec),
+        )
+        return network
+
     def make_tower(self, output_dim: int) -> networks.Network:
         """Makes a network of arms with features, which gives each so many numbers.
 
@@ -254,14 +266,8 @@ class NeuralEpsilonGreedy(Neural):
         """Makes the network of rewards; see `Algorithm.make_networks`."""
         if self.has_arm_features:
             return {"reward_network": self.make_tower(1)}
-        network = networks.QNetwork(
-            self.observation_spec,
-            self.environment.action_spec(),
-            fc_layer_params=self.fc_layer_params,
-            seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
-        )
-        return {"reward_network": network}
+        num_arms = self.environment.action_spec().maximum + 1
+        return {"reward_network": self.make_network(int(num_arms))}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
@@ -294,13 +300,7 @@ class NeuralLinUCB(Neural, LinearModels):
         """Makes the encoding network; see `Algorithm.make_networks`."""
         if self.has_arm_features:
             return {"encoding_network": self.make_tower(self.encoding_dim)}
-        network = networks.EncodingNetwork(
-            self.observation_spec,
-            fc_layer_params=(*self.fc_layer_params, self.encoding_dim),
-            seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
-        )
-        return {"encoding_network": network}
+        return {"encoding_network": self.make_network(self.encoding_dim)}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""

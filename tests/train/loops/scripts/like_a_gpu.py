@@ -23,7 +23,7 @@ from tests.train import test_hindsight_training
 from tests.train.loops.scripts import two_devices
 from tfrl import environments, train
 from tfrl.algorithms import offline, registry, worlds
-from tfrl.environments import native
+from tfrl.environments import native, suites
 from tfrl.specs import tensor_spec
 
 # What follows `tfrl train` for each agent.
@@ -181,8 +181,9 @@ def make_environment(made, kind):
     """
     if kind == "native":
         num_envs = made.settings.get("num_envs", 1)
+        dynamics = suites.find_dynamics(made.world.name)
         with train.device_scope(made.device):
-            return native.load(made.world.name, num_envs, made.seed)
+            return native.NativeEnvironment(dynamics, num_envs, made.seed)
     if made.world.name.startswith("Fetch"):
         # The extra `robotics` is not among those of the tests.
         return environments.TFPyEnvironment(test_hindsight_training.Reach())

@@ -27,8 +27,10 @@ NOT_NATIVE = (
 OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc", "iql_online")
 # Plain programs, too, round otherwise in parts than as one.
 ROUNDED = ("rainbow", "rainbow_frame_stack")
-# A sum of squares in its statistics is in the hundreds, where floats are 6e-5 apart.
-LARGE = ("ppo_rnd",)
+# What may differ where sums of squares are large: RND's are in the hundreds, where
+# floats are 6e-5 apart, and the gradients' of a network for rewards of -1,000 to 1,000
+# are near 100,000, where they are 0.008 apart.
+LARGE = {"ppo_rnd": 1e-3, "neural_epsilon_greedy": 0.02}
 # The programs of a GPU cannot call rewards in Python.
 HOST_REWARDS = ("tqc_hindsight",)
 FAST = {("native", "dqn")}
@@ -82,7 +84,7 @@ def test_an_agent_trains_as_on_one_device(printed, kind, name):
         assert found[mode]["int32"] == []
         # A compiled program rounds otherwise than a plain one.
         exact = not compiled and name not in ROUNDED
-        allowed = 1e-3 if name in LARGE else 1e-4
+        allowed = LARGE.get(name, 1e-4)
         assert found[mode]["difference"] <= (0 if exact else allowed)
         assert found[mode]["same_counts"]
         assert found[mode]["train_steps"] > 0

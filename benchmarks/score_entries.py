@@ -411,6 +411,10 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             note="chosen on other seeds, after seeds 0 to 2 had been seen",
         ),
     ),
+    "Exploration": (
+        Entry("PPO with RND", "ppo", "ppo_deep_sea", 3, note="chosen on seeds 0 to 2"),
+        Entry("PPO", "ppo", "ppo_deep_sea", 3, {"rnd_coefficient": 0.0}),
+    ),
     "Goals": (
         Entry(_HINDSIGHT, "dqn", "dqn_bit_flipping_to_ones", 3),
         Entry(_HINDSIGHT, "dqn", "dqn_bit_flipping", 3),

@@ -82,6 +82,7 @@ _PACKAGES_OF = {
     "MuJoCo": ("mujoco",),
     "dm_control": ("dm-control", "mujoco"),
     "MiniGrid": ("minigrid",),
+    "Exploration": ("bsuite",),
 }
 _PORTABLE = "portable"
 _ONE_THREAD = {

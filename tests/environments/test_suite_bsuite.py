@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-from tfrl.environments import suite_bsuite, utils
+from tfrl.environments import suite_bsuite, suites, utils
 
 
 class Catch(dm_env.Environment):
@@ -99,3 +99,12 @@ def test_records_to_a_folder_or_the_terminal(recorded, tmp_path):
 def test_what_cannot_be_loaded_is_an_error(recorded, arguments, message):
     with pytest.raises(ValueError, match=message):
         suite_bsuite.load(**arguments)
+
+
+def test_a_name_of_an_experiment_is_an_environment(recorded):
+    made = suites.load("bsuite/catch/0", 2, suites.Options())
+    assert made.batch_size == 2
+    assert made.reset().observation.shape == (2, 10, 5)
+    assert recorded == []
+    with pytest.raises(ValueError, match="did you mean catch/1"):
+        suites.find_action_space("bsuite/catch/11")

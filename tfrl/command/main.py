@@ -28,7 +28,7 @@ import sys
 from typing import NoReturn
 
 from tfrl.algorithms import registry
-from tfrl.command import errors, interrupts
+from tfrl.command import closed_output, errors, interrupts
 from tfrl.system import threads, versions
 
 # The modules of the commands, each with a function `main` of the words that follow.
@@ -62,7 +62,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # As standard error has it.
     name, *words = sys.argv[1:] or ["help"]
     if text := _answer(name):
-        print(text)
+        with closed_output.ends_in_silence():
+            print(text)
         return
     if name.startswith("--algo"):
         _refuse_algo([name, *words])

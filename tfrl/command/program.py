@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,7 +10,7 @@ from typing import NoReturn
 from absl import flags
 
 from tfrl.algorithms import settings
-from tfrl.command import errors, flag_help, interrupts
+from tfrl.command import closed_output, errors, flag_help, interrupts
 from tfrl.system import log, portable
 
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
@@ -42,14 +40,19 @@ def start(
     rest = _parse(given, words, takes_words=takes_words, wants_help=wants_help)
     if wants_help:
         whole = text() if callable(text) else flag_help.text(text or "", given)
-        _print_to_its_end(whole)
+        with closed_output.ends_in_silence():
+            print(whole)
         return
     warnings.showwarning = errors.show_warning
     is_quiet = "quiet" in given and bool(given["quiet"].value)
     try:
         if "portable" in given and given["portable"].value and not portable.is_on():
             portable.start_again()
-        with settings.remedied_by("set --{}"), log.silenced(is_silent=is_quiet):
+        with (
+            closed_output.ends_in_silence(),
+            settings.remedied_by("set --{}"),
+            log.silenced(is_silent=is_quiet),
+        ):
             main(*[rest] * takes_words)
     except Exception as error:
         if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
@@ -104,12 +107,3 @@ def _exit_with(error: Exception, *, shows_traceback: bool) -> NoReturn:
     errors.exit_with(
         errors.describe(error), "--traceback shows where, --help lists the flags"
     )
-
-
-def _print_to_its_end(text: str) -> None:
-    """Prints; ends in silence if the reader has closed the pipe, as `head` does."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # Python flushes standard output once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

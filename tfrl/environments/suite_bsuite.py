@@ -38,15 +38,9 @@ def load(
       ValueError: If there is no such id or mode, or the folder is missing or holds
         records of this id.
     """
-    extras.require("suite_bsuite", "pip install 'tfrl[bsuite]'", "bsuite")
-    from bsuite import bsuite, sweep
+    check_id(bsuite_id)
+    from bsuite import bsuite
 
-    if bsuite_id not in sweep.SETTINGS:
-        near = difflib.get_close_matches(bsuite_id, sweep.SWEEP, n=3) or sweep.SWEEP[:1]
-        raise ValueError(
-            f"bsuite_id: got {bsuite_id!r}, expected an experiment and the number of "
-            f"its setting; did you mean {' or '.join(near)}?"
-        )
     if not record:
         return dm_env_wrapper.DmEnvWrapper(bsuite.load_from_id(bsuite_id))
     if logging_mode not in ("csv", "terminal"):
@@ -67,3 +61,24 @@ def load(
             overwrite=overwrite,
         )
     )
+
+
+def check_id(bsuite_id: str) -> None:
+    """Checks that there is a setting of an experiment, without TensorFlow.
+
+    Args:
+      bsuite_id: See `load`.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such id.
+    """
+    extras.require("suite_bsuite", "pip install 'tfrl[bsuite]'", "bsuite")
+    from bsuite import sweep
+
+    if bsuite_id not in sweep.SETTINGS:
+        near = difflib.get_close_matches(bsuite_id, sweep.SWEEP, n=3) or sweep.SWEEP[:1]
+        raise ValueError(
+            f"bsuite_id: got {bsuite_id!r}, expected an experiment and the number of "
+            f"its setting; did you mean {' or '.join(near)}?"
+        )

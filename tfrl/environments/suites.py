@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _MADE_AT_ONCE = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text")
 # Packages whose environments have names here; importing them registers environments.
 _KNOWN_MODULES = ("ale_py", "gymnasium", "minigrid", "pybullet_envs_gymnasium")
+_BSUITE = "bsuite/"
 # Environments of Gymnasium without their velocities, by the names of RL Zoo, such as
 # CartPoleNoVel-v1: the elements of an observation that are not velocities. An agent
 # without memory cannot know which way the pole falls.
@@ -324,6 +325,16 @@ _SUITES = (
         matches=lambda name: environments.suite_dm_control.is_task(name),
         load_batch=lambda name, n, _: environments.suite_dm_control.load_batch(name, n),
         check=lambda name: environments.suite_dm_control.check_task(name),
+        films=False,
+    ),
+    Suite(
+        matches=lambda name: name.startswith(_BSUITE),
+        load=lambda name: environments.suite_bsuite.load(
+            name.removeprefix(_BSUITE), record=False
+        ),
+        check=lambda name: environments.suite_bsuite.check_id(
+            name.removeprefix(_BSUITE)
+        ),
         films=False,
     ),
     Suite(

@@ -46,6 +46,11 @@ def test_an_environment_with_episodes_is_refused():
         tfrl.LinUCB("CartPole-v1").build()
 
 
+def test_linear_models_refuse_an_encoder():
+    with pytest.raises(ValueError, match="encoder: got one, but LinTS has no network"):
+        tfrl.LinTS("LinearBandit-v0", encoder=lambda x: x).build()
+
+
 def test_a_run_logs_the_regret_of_a_bandit_that_knows_it(tmp_path):
     settings = SHORT | {"log_interval": 20, "jit_compile": False}
     learner = tfrl.LinUCB("LinearBandit-v0", **settings, logdir=tmp_path).learn(960)

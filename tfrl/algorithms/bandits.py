@@ -66,7 +66,15 @@ class Bandit(algorithm.Algorithm):
         return getattr(bandits.agents, self.agent_name)
 
     def make_networks(self) -> dict[str, Any]:
-        """Makes no network; see `Algorithm.make_networks`."""
+        """Makes no network; see `Algorithm.make_networks`.
+
+        Raises:
+          ValueError: There is an encoder of the program's own.
+        """
+        if self.own_encoder is not None:
+            raise ValueError(
+                f"encoder: got one, but {self.title} has no network; leave it out."
+            )
         return {}
 
     @property

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tfrl.bandits.networks import heteroscedastic_q_network
+from tfrl.networks import network
+from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 
 
 def network_input(observation: Any) -> Any:
@@ -21,3 +25,26 @@ def mean_of(output: Any) -> Any:
     if isinstance(output, heteroscedastic_q_network.QBanditNetworkResult):
         return output.q_value_logits
     return output
+
+
+def built(
+    layers: types.Network | types.Layer,
+    time_step_spec: ts.TimeStep,
+    splitter: types.Splitter | None = None,
+) -> tuple[network.Network, Any]:
+    """Returns a network with its variables, and the specs of its output.
+
+    Args:
+      layers: A network, or a Keras layer or model.
+      time_step_spec: A `TimeStep` of specs.
+      splitter: Splits masks off the observations; None without.
+    """
+    made = network.as_network(layers)
+    spec = policy_utils.network_observation_spec(time_step_spec.observation, splitter)
+    return made, made.create_variables(network_input(spec))
+
+
+def rewards_of(made: Any, observation: Any, training: bool = False) -> Any:
+    """Returns the rewards `[B, A]` that a network predicts for observations."""
+    output, _ = made(network_input(observation), training=training)
+    return mean_of(output)

@@ -18,40 +18,25 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils.random_numbers import seeds
 
-_REWARD_FIELDS = (
-    InfoFields.PREDICTED_REWARDS_MEAN,
-    InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN,
-    InfoFields.PREDICTED_REWARDS_OPTIMISTIC,
-    InfoFields.PREDICTED_REWARDS_SAMPLED,
-)
-
 
 class Prediction(NamedTuple):
-    """What a policy predicts of the rewards of all arms, each `[B, A]`.
+    """What a policy knows of the arms of all rows, each `[B, A]`.
 
     Attributes:
       mean: The expected rewards.
       deviation: The standard deviations of a model's uncertainty; None without one.
       parts: What each of several networks predicts, `[B, K, A]`; None for one network.
+      allowed: Which arms may be chosen, bool; `BanditPolicy` sets it.
     """
 
     mean: tf.Tensor
-    deviation: tf.Tensor | None = None
-    parts: tf.Tensor | None = None
+    deviation: Any = None
+    parts: Any = None
+    allowed: Any = None
 
-
-class Choice(NamedTuple):
-    """The arms that a policy chose.
-
-    Attributes:
-      action: The arms, int32 `[B]`, -1 in a row without an allowed one.
-      policy_type: How each was chosen, a `BanditPolicyType`, int32 `[B]`.
-      scores: The numbers whose largest was chosen, `[B, A]`, or None.
-    """
-
-    action: tf.Tensor
-    policy_type: tf.Tensor
-    scores: tf.Tensor | None = None
+    def upper_bound(self) -> tf.Tensor:
+        """Returns the mean plus the deviation, or the mean without one."""
+        return self.mean if self.deviation is None else self.mean + self.deviation
 
 
 class BanditPolicy(tf_policy.TFPolicy):
@@ -61,9 +46,20 @@ class BanditPolicy(tf_policy.TFPolicy):
     where the observation has these. In a row without an allowed arm the action is -1. A
     row's action depends on the row, the seed and the size of the batch alone.
 
-    A subclass predicts rewards in `_predict`, chooses in `_choose`, and gives the
-    probabilities of its choices in `_log_probabilities`.
+    A subclass predicts rewards in `_predict`. The allowed arm with the largest of its
+    `_scores` is chosen, or with `_draws` one that is drawn; `_log_probabilities` are
+    those of the choice in both cases. Unless overridden, both are greedy.
     """
+
+    # The field of the info that has the scores; "" for none.
+    _scores_field = ""
+    # The number of the predicted rewards' parts, if the info has these and not the
+    # mean, `[B, parts, A]`.
+    _num_parts: int | None = None
+    # How arms are chosen that are not uniform.
+    _policy_type = BanditPolicyType.GREEDY
+    # Whether arms are drawn by `_log_probabilities`.
+    _draws = False
 
     def __init__(
         self,
@@ -74,8 +70,6 @@ class BanditPolicy(tf_policy.TFPolicy):
         emit_log_probability: bool = False,
         accepts_per_arm_features: bool = False,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
-        scores_field: str = "",
-        num_objectives: int | None = None,
         dtype: tf.DType = tf.float32,
         name: str | None = None,
         seed: int | None = None,
@@ -92,9 +86,6 @@ class BanditPolicy(tf_policy.TFPolicy):
           accepts_per_arm_features: Whether the observation has features of the arms;
             the info then has the features of the chosen one.
           observation_and_action_constraint_splitter: See `TFPolicy`.
-          scores_field: The field of the scores of a `Choice`, if the policy has them.
-          num_objectives: The number of objectives, if the predicted rewards in the info
-            are those of several ones, `[B, objectives, A]`; None for `[B, A]`.
           dtype: The dtype of the predictions in the info.
           name: The module's name.
           seed: See `TFPolicy`.
@@ -104,27 +95,22 @@ class BanditPolicy(tf_policy.TFPolicy):
         """
         self._num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         self._accepts_per_arm_features = accepts_per_arm_features
-        self._scores_field = scores_field
-        self._has_objectives = num_objectives is not None
         emit_log_probability |= InfoFields.LOG_PROBABILITY in emit_policy_info
-        own = (InfoFields.PREDICTED_REWARDS_MEAN, scores_field)
-        fields: dict[str, Any] = {
-            field: tf.TensorSpec([self._num_actions], dtype)
-            for field in _REWARD_FIELDS
-            if field in emit_policy_info and field in own
-        }
-        if self._has_objectives and InfoFields.PREDICTED_REWARDS_MEAN in fields:
-            fields[InfoFields.PREDICTED_REWARDS_MEAN] = tf.TensorSpec(
-                [num_objectives, self._num_actions], dtype
-            )
-        if InfoFields.BANDIT_POLICY_TYPE in emit_policy_info:
-            fields[InfoFields.BANDIT_POLICY_TYPE] = (
+        rewards = [self._num_actions]
+        means = rewards if self._num_parts is None else [self._num_parts, *rewards]
+        specs: dict[str, Any] = {
+            InfoFields.PREDICTED_REWARDS_MEAN: tf.TensorSpec(means, dtype),
+            self._scores_field: tf.TensorSpec(rewards, dtype),
+            InfoFields.BANDIT_POLICY_TYPE: (
                 policy_utils.create_bandit_policy_type_tensor_spec([1])
-            )
+            ),
+        }
+        fields = {name: specs[name] for name in specs if name in emit_policy_info}
+        self._fields = tuple(fields)
         kind: Any = policy_utils.PolicyInfo
+        splitter = observation_and_action_constraint_splitter
         if accepts_per_arm_features:
             kind = policy_utils.PerArmPolicyInfo
-            splitter = observation_and_action_constraint_splitter
             context = policy_utils.network_observation_spec(
                 time_step_spec.observation, splitter
             )
@@ -132,7 +118,6 @@ class BanditPolicy(tf_policy.TFPolicy):
                 lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
                 context[bandit_spec_utils.PER_ARM_FEATURE_KEY],
             )
-        self._fields = tuple(fields)
         self._info_dtype = dtype
         super().__init__(
             time_step_spec,
@@ -140,9 +125,7 @@ class BanditPolicy(tf_policy.TFPolicy):
             info_spec=kind(**fields),
             clip=False,
             emit_log_probability=emit_log_probability,
-            observation_and_action_constraint_splitter=(
-                observation_and_action_constraint_splitter
-            ),
+            observation_and_action_constraint_splitter=splitter,
             name=name,
             seed=seed,
         )
@@ -174,39 +157,59 @@ class BanditPolicy(tf_policy.TFPolicy):
         del observation, seed
         return allowed
 
-    @abc.abstractmethod
-    def _choose(
-        self, predicted: Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> Choice:
-        """Returns the chosen arms.
+    def _scores(self, predicted: Prediction, seed: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers whose largest is chosen, `[B, A]`."""
+        del seed
+        return predicted.upper_bound()
 
-        Args:
-          predicted: The predicted rewards.
-          allowed: The allowed arms, bool `[B, A]`.
-          seed: A stateless seed.
-        """
+    def _log_probabilities(self, predicted: Prediction) -> tf.Tensor:
+        """Returns the logarithms of the arms' probabilities to be chosen, `[B, A]`."""
+        return greedy_log_probabilities(predicted.upper_bound(), predicted.allowed)
 
-    @abc.abstractmethod
-    def _log_probabilities(
-        self, predicted: Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns the logarithms of the probabilities of all arms, `[B, A]`.
-
-        Args:
-          predicted: The predicted rewards.
-          allowed: The allowed arms, bool `[B, A]`.
-        """
+    def _uniform_share(self) -> tf.Tensor | None:
+        """Returns the probability that a uniform arm replaces the choice, or None."""
+        return None
 
     def _is_pure_tensorflow(self) -> bool:
         is_ours = type(self).__module__.startswith("tfrl.")
         return is_ours and self._observation_and_action_constraint_splitter is None
 
-    def _split(self, observation: Any) -> tuple[Any, tf.Tensor]:
-        """Returns the observation without a mask, and the allowed arms."""
+    def _known(
+        self, observation: Any, seed: tf.Tensor | None
+    ) -> tuple[Any, Prediction]:
+        """Returns the observation without a mask, and what is predicted.
+
+        Args:
+          observation: The observations.
+          seed: A stateless seed; None if nothing is drawn.
+        """
         splitter, mask = self._observation_and_action_constraint_splitter, None
         if splitter is not None:
             observation, mask = splitter(observation)
-        return observation, allowed_arms(observation, mask, self._num_actions)
+        allowed = allowed_arms(observation, mask, self._num_actions)
+        allowed = self._feasible(observation, allowed, seed)
+        if seed is None:
+            predicted = self._predict(observation)
+        else:
+            predicted = self._predict_by(observation, seed)
+        return observation, predicted._replace(allowed=allowed)
+
+    def _choose(
+        self, predicted: Prediction, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the arms and their `BanditPolicyType`, int32 `[B]`, and the scores."""
+        allowed, scores = predicted.allowed, predicted.mean
+        if self._draws:
+            action = drawn(self._log_probabilities(predicted), allowed, seed)
+        else:
+            scores = self._scores(predicted, seed)
+            action = policy_utils.masked_argmax(scores, allowed)
+        kind = tf.fill(tf.shape(action), self._policy_type)
+        epsilon = self._uniform_share()
+        if epsilon is not None:
+            action, is_uniform = sometimes_uniform(action, allowed, epsilon, seed)
+            kind = tf.where(is_uniform, BanditPolicyType.UNIFORM, kind)
+        return action, kind, scores
 
     def _action(
         self,
@@ -219,54 +222,46 @@ class BanditPolicy(tf_policy.TFPolicy):
                 "time_step: got one without a batch, expected tensors [B, ...]; use "
                 "ts.restart(observation, batch_size=1) and the like."
             )
-        observation, allowed = self._split(time_step.observation)
-        allowed = self._feasible(observation, allowed, seed)
-        predicted = self._predict_by(observation, seed)
-        choice = self._choose(predicted, allowed, seed)
-        index = tf.maximum(choice.action, 0)
-        found = {
-            InfoFields.PREDICTED_REWARDS_MEAN: predicted.parts
-            if self._has_objectives
-            else predicted.mean,
-            InfoFields.BANDIT_POLICY_TYPE: choice.policy_type[:, tf.newaxis],
-            self._scores_field: choice.scores,
+        observation, predicted = self._known(time_step.observation, seed)
+        action, kind, scores = self._choose(predicted, seed)
+        index = tf.maximum(action, 0)
+        mean = predicted.mean if self._num_parts is None else predicted.parts
+        known = {
+            InfoFields.PREDICTED_REWARDS_MEAN: tf.cast(mean, self._info_dtype),
+            self._scores_field: tf.cast(scores, self._info_dtype),
+            InfoFields.BANDIT_POLICY_TYPE: kind[:, tf.newaxis],
         }
+        found = {name: known[name] for name in self._fields}
         if self._accepts_per_arm_features:
             found[InfoFields.CHOSEN_ARM_FEATURES] = tf.nest.map_structure(
                 lambda arms: tf.gather(arms, index, batch_dims=1),
                 observation[bandit_spec_utils.PER_ARM_FEATURE_KEY],
             )
-        for field in _REWARD_FIELDS:
-            if field in self._fields:
-                found[field] = tf.cast(found[field], self._info_dtype)
         if self._emit_log_probability:
-            logs = tf.cast(self._log_probabilities(predicted, allowed), tf.float32)
-            found["log_probability"] = tf.gather(logs, index, batch_dims=1)
-        info = self._info_spec._replace(
-            **{
-                field: found[field]
-                for field in (*self._fields, "log_probability")
-                if field in found
-            }
-        )
-        action = tf.cast(choice.action, self._action_spec.dtype)
+            logs = self._all_log_probabilities(predicted)
+            found[InfoFields.LOG_PROBABILITY] = tf.gather(logs, index, batch_dims=1)
+        info = self._info_spec._replace(**found)
+        action = tf.cast(action, self._action_spec.dtype)
         return policy_step.PolicyStep(action, policy_state, info)
+
+    def _all_log_probabilities(self, predicted: Prediction) -> tf.Tensor:
+        """Returns `_log_probabilities` with uniform arms, float32 `[B, A]`."""
+        logs, epsilon = self._log_probabilities(predicted), self._uniform_share()
+        if epsilon is not None:
+            logs = sometimes_uniform_log_probabilities(logs, predicted.allowed, epsilon)
+        return tf.cast(logs, tf.float32)
 
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
         import tensorflow_probability as tfp
 
-        observation, allowed = self._split(time_step.observation)
-        allowed = self._feasible(observation, allowed, None)
-        logits = self._log_probabilities(self._predict(observation), allowed)
+        _, predicted = self._known(time_step.observation, None)
         distribution = tfp.distributions.Categorical(
-            logits=tf.cast(logits, tf.float32), dtype=self._action_spec.dtype
+            logits=self._all_log_probabilities(predicted), dtype=self._action_spec.dtype
         )
-        size = tf.shape(allowed)[:1]
-        info = tf.nest.map_structure(
-            lambda spec: tf.zeros(tf.concat([size, spec.shape], 0), spec.dtype),
-            self._info_spec,
+        info = tensor_spec.zero_spec_nest(
+            self._info_spec, tf.shape(predicted.allowed)[:1]
         )
         return policy_step.PolicyStep(distribution, policy_state, info)
 
@@ -274,6 +269,14 @@ class BanditPolicy(tf_policy.TFPolicy):
 def variables_in(*values: Any) -> list[tf.Variable]:
     """Returns the variables in nests of values."""
     return [v for v in tf.nest.flatten(values) if isinstance(v, tf.Variable)]
+
+
+def in_each_row(values: tf.Tensor, observation: Any) -> tf.Tensor:
+    """Returns the numbers of arms `[A]` for each row of observations, `[B, A]`."""
+    first = tf.nest.flatten(observation)[0]
+    shape = tf.concat([tf.shape(first)[:1], values.shape], axis=0)
+    static = first.shape[:1].concatenate(values.shape)
+    return tf.ensure_shape(tf.broadcast_to(values, shape), static)
 
 
 def allowed_arms(
@@ -286,10 +289,7 @@ def allowed_arms(
       mask: `[B, A]`, where 0 forbids an arm; None forbids none.
       num_actions: The number of arms, `A`.
     """
-    first = tf.nest.flatten(observation)[0]
-    allowed = tf.ones([tf.shape(first)[0], num_actions], tf.bool)
-    if first.shape.rank is not None:
-        allowed = tf.ensure_shape(allowed, [first.shape[0], num_actions])
+    allowed = in_each_row(tf.ones([num_actions], tf.bool), observation)
     if mask is not None:
         allowed &= tf.cast(mask, tf.bool)
     key = bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY
@@ -299,38 +299,32 @@ def allowed_arms(
     return allowed
 
 
-def greedy(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
-    """Returns the allowed arm with the largest score of each row, int32 `[B]`."""
-    return policy_utils.masked_argmax(scores, allowed, tf.int32)
-
-
 def greedy_log_probabilities(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
-    """Returns 0 for the arm of `greedy`, and the least number for the others."""
-    is_best = tf.one_hot(
-        greedy(scores, allowed), scores.shape[1], on_value=True, off_value=False
-    )
+    """Returns 0 for the allowed arm with the largest score, else the least number."""
+    best = policy_utils.masked_argmax(scores, allowed)
+    is_best = tf.one_hot(best, scores.shape[1], on_value=True, off_value=False)
     return policy_utils.mask_values(tf.zeros(tf.shape(scores)), is_best)
 
 
 def sometimes_uniform(
-    choice: Choice, allowed: tf.Tensor, epsilon: tf.Tensor, seed: tf.Tensor
-) -> Choice:
-    """Replaces choices by uniform allowed arms with probability epsilon.
+    action: tf.Tensor, allowed: tf.Tensor, epsilon: tf.Tensor, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Replaces arms by uniform allowed ones with probability epsilon.
 
     Args:
-      choice: The choices.
+      action: The arms, int32 `[B]`; -1 stays.
       allowed: The allowed arms, bool `[B, A]`.
       epsilon: Float32.
       seed: A stateless seed.
+
+    Returns:
+      The arms, and which of them were replaced, bool `[B]`.
     """
     for_coin, for_arm = seeds.split_seed(seed, 2)
-    coin = seeds.uniform(for_coin, tf.shape(choice.action))
-    is_uniform = (coin < epsilon) & (choice.action >= 0)
+    coin = seeds.uniform(for_coin, tf.shape(action))
+    is_uniform = (coin < epsilon) & (action >= 0)
     arm = policy_utils.random_valid_index(allowed, for_arm)
-    return choice._replace(
-        action=tf.where(is_uniform, arm, choice.action),
-        policy_type=tf.where(is_uniform, BanditPolicyType.UNIFORM, choice.policy_type),
-    )
+    return tf.where(is_uniform, arm, action), is_uniform
 
 
 def sometimes_uniform_log_probabilities(
@@ -356,9 +350,8 @@ def log_of(probability: tf.Tensor) -> tf.Tensor:
 
 def log_softmax(logits: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
     """Returns the logarithms of the softmax over the allowed arms, `[B, A]`."""
-    least = logits.dtype.min
-    logs = tf.nn.log_softmax(tf.where(allowed, logits, least))
-    return tf.where(allowed, logs, least)
+    logs = tf.nn.log_softmax(policy_utils.mask_values(logits, allowed))
+    return policy_utils.mask_values(logs, allowed)
 
 
 def drawn(
@@ -377,8 +370,3 @@ def drawn(
     distribution = tfp.distributions.Categorical(logits=logits, dtype=tf.int32)
     action = sampling.sample(distribution, seed)
     return tf.where(tf.reduce_any(allowed, axis=1), action, -1)
-
-
-def of_type(action: tf.Tensor, policy_type: int) -> tf.Tensor:
-    """Returns the `BanditPolicyType` of actions that were all chosen in one way."""
-    return tf.fill(tf.shape(action), policy_type)

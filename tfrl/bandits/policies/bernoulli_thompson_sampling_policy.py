@@ -19,6 +19,9 @@ from tfrl.typing import types
 class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
     """Chooses the largest of draws from the arms' beta distributions."""
 
+    _policy_type = BanditPolicyType.UNKNOWN
+    _scores_field = InfoFields.PREDICTED_REWARDS_SAMPLED
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -64,7 +67,6 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
             observation_and_action_constraint_splitter=(
                 observation_and_action_constraint_splitter
             ),
-            scores_field=InfoFields.PREDICTED_REWARDS_SAMPLED,
             name=name,
             **kwargs,
         )
@@ -78,26 +80,18 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         alpha, beta = self._parameters()
-        first = tf.nest.flatten(observation)[0]
         mean = alpha / (alpha + beta)
-        shape = tf.concat([tf.shape(first)[:1], mean.shape], axis=0)
-        return bandit_policy.Prediction(tf.broadcast_to(mean, shape))
+        return bandit_policy.Prediction(bandit_policy.in_each_row(mean, observation))
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
+    def _scores(
+        self, predicted: bandit_policy.Prediction, seed: tf.Tensor
+    ) -> tf.Tensor:
         import tensorflow_probability as tfp
 
         ones = tf.ones_like(predicted.mean)
         alpha, beta = self._parameters()
         posterior = tfp.distributions.Beta(ones * alpha, ones * beta)
-        scores = sampling.sample(posterior, seed)
-        action = bandit_policy.greedy(scores, allowed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.UNKNOWN)
-        return bandit_policy.Choice(action, kind, scores)
+        return sampling.sample(posterior, seed)
 
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        del predicted
-        return largest.of_beta(*self._parameters(), allowed)
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
+        return largest.of_beta(*self._parameters(), predicted.allowed)

@@ -75,35 +75,31 @@ class BoltzmannRewardPredictionPolicy(
             )
         self._temperature = temperature
         self._constant = constant
+        self._draws = constant is None
         self._num_samples = tuple(num_samples_list)
 
     def _variables(self) -> Any:
         own = bandit_policy.variables_in(self._temperature, self._num_samples)
         return [*super()._variables(), *own]
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        if self._constant is None:
-            return super()._choose(predicted, allowed, seed)
-        unit = tf.maximum(seeds.uniform(seed, tf.shape(predicted.mean)), 2.0**-24)
-        noise = self._scales() * -tf.math.log(-tf.math.log(unit))
-        action = bandit_policy.greedy(predicted.mean + noise, allowed)
-        kind = bandit_policy.of_type(action, self._policy_type)
-        return bandit_policy.Choice(action, kind)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    def _scores(
+        self, predicted: bandit_policy.Prediction, seed: tf.Tensor
     ) -> tf.Tensor:
+        unit = tf.maximum(seeds.uniform(seed, tf.shape(predicted.mean)), 2.0**-24)
+        return predicted.mean + self._scales() * -tf.math.log(-tf.math.log(unit))
+
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
         if self._constant is not None:
             mean = tf.cast(predicted.mean, tf.float64)
             scale = tf.cast(self._scales(), tf.float64) * tf.ones_like(mean)
-            return largest.of_gumbel(mean, scale, allowed)
+            return largest.of_gumbel(mean, scale, predicted.allowed)
         temperature = tf.maximum(
             greedy_reward_prediction_policy.number(self._temperature),
             _LEAST_TEMPERATURE,
         )
-        return bandit_policy.log_softmax(predicted.mean / temperature, allowed)
+        return bandit_policy.log_softmax(
+            predicted.mean / temperature, predicted.allowed
+        )
 
     def _scales(self) -> tf.Tensor:
         """Returns the scales of the noise, `[A]`."""

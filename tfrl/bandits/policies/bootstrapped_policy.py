@@ -17,6 +17,9 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
     The probability of an arm is the share of the networks that it is the best of.
     """
 
+    _policy_type = BanditPolicyType.UNKNOWN
+    _scores_field = InfoFields.PREDICTED_REWARDS_SAMPLED
+
     def __init__(
         self, time_step_spec: Any, action_spec: Any, ensemble: Any, **kwargs: Any
     ) -> None:
@@ -29,12 +32,7 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
           **kwargs: Further arguments of `BanditPolicy`.
         """
         self._ensemble = ensemble
-        super().__init__(
-            time_step_spec,
-            action_spec,
-            scores_field=InfoFields.PREDICTED_REWARDS_SAMPLED,
-            **kwargs,
-        )
+        super().__init__(time_step_spec, action_spec, **kwargs)
 
     def _variables(self) -> Any:
         return self._ensemble.variables
@@ -43,21 +41,15 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
         parts, _ = self._ensemble(observation)
         return bandit_policy.Prediction(tf.reduce_mean(parts, axis=1), parts=parts)
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        parts = predicted.parts
-        assert parts is not None
-        head = seeds.uniform(seed, tf.shape(parts)[:1], 0, parts.shape[1], tf.int32)
-        scores = tf.gather(parts, head, batch_dims=1)
-        action = bandit_policy.greedy(scores, allowed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.UNKNOWN)
-        return bandit_policy.Choice(action, kind, scores)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    def _scores(
+        self, predicted: bandit_policy.Prediction, seed: tf.Tensor
     ) -> tf.Tensor:
-        assert predicted.parts is not None
+        parts = predicted.parts
+        head = seeds.uniform(seed, tf.shape(parts)[:1], 0, parts.shape[1], tf.int32)
+        return tf.gather(parts, head, batch_dims=1)
+
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
+        allowed = predicted.allowed
         scores = tf.where(allowed[:, tf.newaxis], predicted.parts, tf.float32.min)
         best = tf.one_hot(tf.argmax(scores, axis=2), allowed.shape[1])
         return bandit_policy.log_of(tf.reduce_mean(best, axis=1))

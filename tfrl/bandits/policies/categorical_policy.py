@@ -16,6 +16,9 @@ from tfrl.trajectories import time_step as ts
 class CategoricalPolicy(bandit_policy.BanditPolicy):
     """Draws arms by `softmax(inverse_temperature weights)`."""
 
+    _policy_type = BanditPolicyType.UNKNOWN
+    _draws = True
+
     def __init__(
         self,
         weights: Any,
@@ -51,24 +54,9 @@ class CategoricalPolicy(bandit_policy.BanditPolicy):
         return bandit_policy.variables_in(self._weights, self._inverse_temperature)
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        first = tf.nest.flatten(observation)[0]
         weights = tf.convert_to_tensor(self._weights)
-        shape = tf.concat([tf.shape(first)[:1], weights.shape], axis=0)
-        mean = tf.ensure_shape(
-            tf.broadcast_to(weights, shape), [first.shape[0], self._num_actions]
-        )
-        return bandit_policy.Prediction(mean)
+        return bandit_policy.Prediction(bandit_policy.in_each_row(weights, observation))
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        logs = self._log_probabilities(predicted, allowed)
-        action = bandit_policy.drawn(logs, allowed, seed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.UNKNOWN)
-        return bandit_policy.Choice(action, kind)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
         factor = tf.cast(self._inverse_temperature, predicted.mean.dtype)
-        return bandit_policy.log_softmax(factor * predicted.mean, allowed)
+        return bandit_policy.log_softmax(factor * predicted.mean, predicted.allowed)

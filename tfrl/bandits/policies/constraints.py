@@ -25,7 +25,6 @@ import tensorflow as tf
 
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy, loss_utils
-from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import time_step as ts
@@ -130,9 +129,9 @@ class NeuralConstraint(BaseConstraint):
     @constraint_network.setter
     def constraint_network(self, constraint_network: Any) -> None:
         if constraint_network is not None:
-            constraint_network = network.as_network(constraint_network)
-            spec = network_outputs.network_input(self._time_step_spec.observation)
-            constraint_network.create_variables(spec)
+            constraint_network, _ = network_outputs.built(
+                constraint_network, self._time_step_spec
+            )
         self._constraint_network = constraint_network
 
     def initialize(self) -> None:
@@ -161,8 +160,9 @@ class NeuralConstraint(BaseConstraint):
 
     def _predicted(self, observation: Any, training: bool = False) -> tf.Tensor:
         """Returns the network's numbers `[B, A]`."""
-        observation = network_outputs.network_input(observation)
-        return self._constraint_network(observation, training=training)[0]
+        return network_outputs.rewards_of(
+            self._constraint_network, observation, training
+        )
 
     def errors(
         self,

@@ -87,9 +87,8 @@ class FalconRewardPredictionPolicy(
         own = self._num_samples, self._coefficient, self._hint
         return [*super()._variables(), *bandit_policy.variables_in(own)]
 
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
+        allowed = predicted.allowed
         read = greedy_reward_prediction_policy.number
         coefficients: Any = _COEFFICIENTS
         if self._hint is None:
@@ -103,7 +102,7 @@ class FalconRewardPredictionPolicy(
         mean = policy_utils.mask_values(predicted.mean, allowed)
         gaps = tf.reduce_max(mean, axis=1, keepdims=True) - predicted.mean
         best = tf.one_hot(
-            bandit_policy.greedy(mean, allowed), mean.shape[1], dtype=tf.float32
+            policy_utils.masked_argmax(mean, allowed), mean.shape[1], dtype=tf.float32
         )
         is_other = tf.cast(allowed, tf.float32) - best
         # [B, A, coefficients].

@@ -11,8 +11,7 @@ from tfrl.bandits.multi_objective import multi_objective_scalarizer
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy
 from tfrl.networks import network
-from tfrl.policies import utils as policy_utils
-from tfrl.policies.utils import BanditPolicyType, InfoFields
+from tfrl.policies.utils import InfoFields
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -42,6 +41,8 @@ def scalarize_objectives(
 
 class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
     """Predicts each objective with a network, and scalarizes them."""
+
+    _scores_field = InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN
 
     def __init__(
         self,
@@ -78,13 +79,12 @@ class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
                 f"objective_networks: got {len(objective_networks)}, expected at least "
                 "two; use GreedyRewardPredictionPolicy for one objective."
             )
-        self._networks = [network.as_network(each) for each in objective_networks]
         splitter = observation_and_action_constraint_splitter
-        spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
-        )
-        for each in self._networks:
-            each.create_variables(network_outputs.network_input(spec))
+        self._networks = [
+            network_outputs.built(each, time_step_spec, splitter)[0]
+            for each in objective_networks
+        ]
+        self._num_parts = len(self._networks)
         self._scalarizer = scalarizer
         super().__init__(
             time_step_spec,
@@ -92,8 +92,6 @@ class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
             emit_policy_info=emit_policy_info,
             accepts_per_arm_features=accepts_per_arm_features,
             observation_and_action_constraint_splitter=splitter,
-            scores_field=InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN,
-            num_objectives=len(self._networks),
             name=name,
             **kwargs,
         )
@@ -116,23 +114,9 @@ class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
         return [v for each in self._networks for v in each.variables]
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        observation = network_outputs.network_input(observation)
-        parts = tf.stack(
-            [network_outputs.mean_of(each(observation)[0]) for each in self._networks],
-            axis=1,
-        )
+        parts = [
+            network_outputs.rewards_of(each, observation) for each in self._networks
+        ]
+        parts = tf.stack(parts, axis=1)
         rewards = scalarize_objectives(parts, self._scalarizer)
         return bandit_policy.Prediction(rewards, parts=parts)
-
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        del seed
-        action = bandit_policy.greedy(predicted.mean, allowed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.GREEDY)
-        return bandit_policy.Choice(action, kind, predicted.mean)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        return bandit_policy.greedy_log_probabilities(predicted.mean, allowed)

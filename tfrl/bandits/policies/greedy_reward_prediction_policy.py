@@ -15,18 +15,8 @@ class GreedyRewardPredictionPolicy(
 ):
     """Chooses the allowed arm with the largest predicted reward."""
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        del seed
-        action = bandit_policy.greedy(predicted.mean, allowed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.GREEDY)
-        return bandit_policy.Choice(action, kind)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        return bandit_policy.greedy_log_probabilities(predicted.mean, allowed)
+    _policy_type = BanditPolicyType.GREEDY
+    _draws = False
 
 
 class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
@@ -47,19 +37,8 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
     def _variables(self) -> Any:
         return [*super()._variables(), *bandit_policy.variables_in(self._epsilon)]
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        choice = super()._choose(predicted, allowed, seed)
-        epsilon = number(self._epsilon)
-        return bandit_policy.sometimes_uniform(choice, allowed, epsilon, seed)
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        best = super()._log_probabilities(predicted, allowed)
-        epsilon = number(self._epsilon)
-        return bandit_policy.sometimes_uniform_log_probabilities(best, allowed, epsilon)
+    def _uniform_share(self) -> tf.Tensor:
+        return number(self._epsilon)
 
 
 def number(value: Any) -> tf.Tensor:

@@ -108,7 +108,10 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
         self._strategy = exploration_strategy
         self._alpha = alpha
         self._add_bias = add_bias
-        is_optimistic = exploration_strategy == ExplorationStrategy.optimistic
+        self._scores_field = InfoFields.PREDICTED_REWARDS_OPTIMISTIC
+        if exploration_strategy != ExplorationStrategy.optimistic:
+            self._scores_field = InfoFields.PREDICTED_REWARDS_SAMPLED
+            self._policy_type = BanditPolicyType.UNKNOWN
         super().__init__(
             time_step_spec,
             action_spec,
@@ -116,9 +119,6 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
             observation_and_action_constraint_splitter=splitter,
-            scores_field=InfoFields.PREDICTED_REWARDS_OPTIMISTIC
-            if is_optimistic
-            else InfoFields.PREDICTED_REWARDS_SAMPLED,
             dtype=data_vector[0].dtype if dtype is None else dtype,
             name=name,
             seed=seed,
@@ -135,26 +135,15 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
         x = linear_models.features(observation, arms, self._add_bias)
         return bandit_policy.Prediction(*self._models.predict(x, self._alpha))
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        mean, deviation, _ = predicted
-        if self._strategy == ExplorationStrategy.optimistic:
-            scores = mean + deviation
-            policy_type = BanditPolicyType.GREEDY
-        else:
-            noise = seeds.normal(seed, tf.shape(mean))
-            scores = mean + deviation * tf.cast(noise, tf.float64)
-            policy_type = BanditPolicyType.UNKNOWN
-        action = bandit_policy.greedy(scores, allowed)
-        return bandit_policy.Choice(
-            action, bandit_policy.of_type(action, policy_type), scores
-        )
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    def _scores(
+        self, predicted: bandit_policy.Prediction, seed: tf.Tensor
     ) -> tf.Tensor:
-        mean, deviation, _ = predicted
         if self._strategy == ExplorationStrategy.optimistic:
-            return bandit_policy.greedy_log_probabilities(mean + deviation, allowed)
-        return largest.of_normal(mean, deviation, allowed)
+            return predicted.upper_bound()
+        noise = seeds.normal(seed, tf.shape(predicted.mean))
+        return predicted.mean + predicted.deviation * tf.cast(noise, tf.float64)
+
+    def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
+        if self._strategy == ExplorationStrategy.optimistic:
+            return super()._log_probabilities(predicted)
+        return largest.of_normal(predicted.mean, predicted.deviation, predicted.allowed)

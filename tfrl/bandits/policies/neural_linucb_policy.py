@@ -11,9 +11,8 @@ from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy, linear_models
 from tfrl.compilation import replicas
 from tfrl.networks import network
-from tfrl.policies import utils as policy_utils
-from tfrl.policies.utils import BanditPolicyType, InfoFields
-from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.policies.utils import InfoFields
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
@@ -55,6 +54,8 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
     the outputs of the network as features (Riquelme et al., "Deep Bayesian bandits
     showdown", 2018, arXiv:1802.09127, section 4, neural linear).
     """
+
+    _scores_field = InfoFields.PREDICTED_REWARDS_OPTIMISTIC
 
     def __init__(
         self,
@@ -114,11 +115,9 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             does not fit the specs.
         """
         splitter = observation_and_action_constraint_splitter
-        observation_spec = network_outputs.network_input(
-            policy_utils.network_observation_spec(time_step_spec.observation, splitter)
+        self._encoding_network, encoded = network_outputs.built(
+            encoding_network, time_step_spec, splitter
         )
-        self._encoding_network = network.as_network(encoding_network)
-        encoded = self._encoding_network.create_variables(observation_spec)
         if encoded.shape[-1] != encoding_dim:
             raise ValueError(
                 f"encoding_network: got output of shape {encoded.shape}, expected "
@@ -131,8 +130,7 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
         if action_spec is None:
             num_actions = num_models
             if accepts_per_arm_features:
-                arms = observation_spec[bandit_spec_utils.PER_ARM_FEATURE_KEY]
-                num_actions = tf.nest.flatten(arms)[0].shape[0]
+                num_actions = encoded.shape[0]
             action_spec = tensor_spec.BoundedTensorSpec(
                 [], tf.int32, 0, num_actions - 1
             )
@@ -151,7 +149,6 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
             observation_and_action_constraint_splitter=splitter,
-            scores_field=InfoFields.PREDICTED_REWARDS_OPTIMISTIC,
             name=name,
             seed=seed,
         )
@@ -178,26 +175,7 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             tf.where(is_first, tf.zeros_like(deviation), deviation),
         )
 
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        scores = _scores(predicted)
-        action = bandit_policy.greedy(scores, allowed)
-        kind = bandit_policy.of_type(action, BanditPolicyType.GREEDY)
-        choice = bandit_policy.Choice(action, kind, scores)
-        return bandit_policy.sometimes_uniform(
-            choice, allowed, self._present_epsilon(), seed
-        )
-
-    def _log_probabilities(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
-    ) -> tf.Tensor:
-        best = bandit_policy.greedy_log_probabilities(_scores(predicted), allowed)
-        return bandit_policy.sometimes_uniform_log_probabilities(
-            best, allowed, self._present_epsilon()
-        )
-
-    def _present_epsilon(self) -> tf.Tensor:
+    def _uniform_share(self) -> tf.Tensor:
         epsilon = tf.cast(self._epsilon, tf.float32)
         return tf.where(self._is_first_phase(), epsilon, 0.0)
 
@@ -205,8 +183,3 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
         if replicas.are_several():
             return tf.constant(self._distributed_use_reward_layer)
         return tf.convert_to_tensor(self._actions_from_reward_layer)
-
-
-def _scores(predicted: bandit_policy.Prediction) -> tf.Tensor:
-    assert predicted.deviation is not None
-    return predicted.mean + predicted.deviation

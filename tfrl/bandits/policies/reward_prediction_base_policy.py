@@ -10,7 +10,6 @@ import tensorflow as tf
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy
 from tfrl.bandits.policies import constraints as constraint_module
-from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.specs import tensor_spec
@@ -32,6 +31,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
     """
 
     _policy_type = BanditPolicyType.UNKNOWN
+    _draws = True
 
     def __init__(
         self,
@@ -43,11 +43,9 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         constraints: Sequence[constraint_module.BaseConstraint] = (),
         emit_policy_info: Sequence[str] = (),
         name: str | None = None,
-        *,
-        emit_log_probability: bool = False,
-        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
-        """Creates the policy; see `BanditPolicy` for the other arguments.
+        """Creates the policy.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
@@ -59,20 +57,16 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
           constraints: What arms must fulfil; see `constraints.feasible_arms`.
           emit_policy_info: See `BanditPolicy`.
           name: The module's name.
-          emit_log_probability: See `BanditPolicy`.
-          seed: See `TFPolicy`.
+          **kwargs: Further arguments of `BanditPolicy`.
 
         Raises:
           ValueError: The network's output has another shape.
         """
-        reward_network = network.as_network(reward_network)
         splitter = observation_and_action_constraint_splitter
-        spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
+        self._reward_network, output = network_outputs.built(
+            reward_network, time_step_spec, splitter
         )
-        output = network_outputs.mean_of(
-            reward_network.create_variables(network_outputs.network_input(spec))
-        )
+        output = network_outputs.mean_of(output)
         num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         expected = [None if accepts_per_arm_features else num_actions]
         if not output.shape.is_compatible_with(expected):
@@ -84,13 +78,11 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
             time_step_spec,
             action_spec,
             emit_policy_info=emit_policy_info,
-            emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
             observation_and_action_constraint_splitter=splitter,
             name=name,
-            seed=seed,
+            **kwargs,
         )
-        self._reward_network = reward_network
         self._constraints = tuple(constraints)
 
     @property
@@ -110,14 +102,5 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         )
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        output, _ = self._reward_network(network_outputs.network_input(observation))
-        return bandit_policy.Prediction(network_outputs.mean_of(output))
-
-    def _choose(
-        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
-    ) -> bandit_policy.Choice:
-        logs = self._log_probabilities(predicted, allowed)
-        action = bandit_policy.drawn(logs, allowed, seed)
-        return bandit_policy.Choice(
-            action, bandit_policy.of_type(action, self._policy_type)
-        )
+        rewards = network_outputs.rewards_of(self._reward_network, observation)
+        return bandit_policy.Prediction(rewards)

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class BanditAgent(tf_agent.TFAgent):
-    """Base of bandits' agents; a subclass updates its state with `_rows`.
+    """Base of bandits' agents; a subclass writes `_loss_of`, or uses `_rows` itself.
 
     Experience is `[B, T, ...]` with any T. Each row of a bandit is independent of the
     others, so a reward may come late: a row with its observation (or the features of
@@ -47,12 +47,14 @@ class BanditAgent(tf_agent.TFAgent):
 
     learns_from_rounds = True
 
+    # Whether the loss is that of the rows of all replicas together.
+    _loss_is_of_all_replicas = False
+
     def __init__(
         self,
         policy: tf_policy.TFPolicy,
         *,
         training_data_spec: Any = None,
-        accepts_per_arm_features: bool = False,
         **kwargs: Any,
     ) -> None:
         """Makes an agent that acts by one policy, whose specs are the agent's.
@@ -61,10 +63,13 @@ class BanditAgent(tf_agent.TFAgent):
           policy: The policy.
           training_data_spec: See `TFAgent`; None for what the policy collects, without
             the features of all arms.
-          accepts_per_arm_features: Whether the observation has features of the arms.
           **kwargs: Further arguments of `TFAgent`.
         """
-        if training_data_spec is None and accepts_per_arm_features:
+        # Whether the observation has features of the arms.
+        self._accepts_per_arm_features = bool(
+            getattr(policy, "accepts_per_arm_features", False)
+        )
+        if training_data_spec is None and self._accepts_per_arm_features:
             training_data_spec = _without_arms(policy.trajectory_spec)
         super().__init__(
             policy.time_step_spec,
@@ -75,7 +80,6 @@ class BanditAgent(tf_agent.TFAgent):
             training_data_spec=training_data_spec,
             **kwargs,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
 
     @property
     def num_actions(self) -> int:
@@ -110,7 +114,9 @@ class BanditAgent(tf_agent.TFAgent):
         observation = experience.observation
         if splitter is not None:
             observation, _ = splitter(observation)
-        action = tf.cast(experience.action, tf.int32)
+        action = tf.nest.map_structure(
+            lambda arm: tf.cast(arm, tf.int32), experience.action
+        )
         if self._accepts_per_arm_features:
             observation = dict(observation)
             key = bandit_spec_utils.PER_ARM_FEATURE_KEY
@@ -120,37 +126,48 @@ class BanditAgent(tf_agent.TFAgent):
             )
             observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
             action = tf.zeros_like(action)
-        given, counts = self._weights_of(experience, weights)
-        rows = Rows(
-            observation,
-            action,
-            experience.reward,
-            given,
-            counts,
-            experience.policy_info,
-        )
-        return tf.nest.map_structure(in_time, rows)
-
-    def _weights_of(
-        self, experience: trajectory.Trajectory, weights: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weights of frames, 0 at boundaries, and which frames count."""
         given = tf.cast(1.0 if weights is None else weights, tf.float32)
         if given.shape.rank == 1:
             given = given[:, tf.newaxis]
         counts = ~experience.is_boundary()
-        return given * tf.cast(counts, tf.float32), counts
+        rows = Rows(
+            observation,
+            action,
+            experience.reward,
+            given * tf.cast(counts, tf.float32),
+            counts,
+            experience.policy_info,
+        )
+        return tf.nest.map_structure(_in_time, rows)
 
     def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of all replicas; see `_rows`."""
         return replicas.gathered(self._rows(experience, weights))
 
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns the loss of the rows, and writes it as a summary."""
+        rows_of = self._all_rows if self._loss_is_of_all_replicas else self._rows
+        loss = self._loss_of(rows_of(experience, weights), training)
+        self._write_summaries(loss, {})
+        return tf_agent.LossInfo(loss, extra=())
+
+    def _loss_of(self, rows: Rows, training: bool) -> tf.Tensor:
+        """Returns the loss of rows, a scalar."""
+        raise NotImplementedError
+
 
 class SumsAgent(BanditAgent):
-    """Base of agents without a context, whose state are sums over rows.
+    """Base of agents whose state are sums over rows, which a subclass adds in `_add`.
 
-    A subclass adds rows in `_add`. The loss is minus the weighted sum of the rewards.
+    The loss is minus the weighted sum of the rewards, unless it is overridden.
     """
+
+    _loss_is_of_all_replicas = True
 
     @abc.abstractmethod
     def _add(self, rows: Rows) -> None:
@@ -160,21 +177,14 @@ class SumsAgent(BanditAgent):
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         info = self._loss(experience, weights)
-        self._add(self._all_rows(experience, weights))
+        with tf.control_dependencies([info.loss]):
+            self._add(self._all_rows(experience, weights))
         self._count()
         return info
 
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns minus the weighted sum of the rewards."""
+    def _loss_of(self, rows: Rows, training: bool) -> tf.Tensor:
         del training
-        rows = self._all_rows(experience, weights)
-        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
-        return tf_agent.LossInfo(loss, extra=())
+        return -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
 
 
 def mean_over_rows(values: tf.Tensor, rows: Rows) -> tf.Tensor:
@@ -193,7 +203,7 @@ def _without_arms(data: Any) -> Any:
     return bandit_spec_utils.drop_arm_observation(data)
 
 
-def in_time(column: tf.Tensor) -> tf.Tensor:
+def _in_time(column: tf.Tensor) -> tf.Tensor:
     """Reshapes a column `[B, T, ...]` to `[T B, ...]`, in order of time."""
     moved = common.transpose_batch_time(column)
     return tf.reshape(moved, [-1, *moved.shape[2:]])

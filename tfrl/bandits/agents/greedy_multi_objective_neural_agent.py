@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import checks, tf_agent
+from tfrl.agents import checks
 from tfrl.bandits.agents import bandit_agent, reward_losses
 from tfrl.bandits.multi_objective import multi_objective_scalarizer
 from tfrl.bandits.policies import greedy_multi_objective_neural_policy, loss_utils
@@ -80,7 +79,6 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
             )
         super().__init__(
             policy,
-            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
@@ -95,15 +93,7 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
             self._networks, optimizer, optimizers.each_to_norm(gradient_clipping)
         )
 
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns the sum of the objectives' mean losses."""
-        rows = self._rows(experience, weights)
+    def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         rewards = tf.cast(rows.reward, tf.float32)
         if rewards.shape[1:] != [len(self._networks)]:
             raise ValueError(
@@ -124,6 +114,4 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
                 zip(self._networks, self._error_loss_fns, self._smoothings, strict=True)
             )
         ]
-        loss = bandit_agent.mean_over_rows(tf.add_n(errors), rows)
-        self._write_summaries(loss, {})
-        return tf_agent.LossInfo(loss, extra=())
+        return bandit_agent.mean_over_rows(tf.add_n(errors), rows)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, reward_losses
@@ -118,7 +117,6 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         )
         super().__init__(
             policy,
-            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
@@ -165,15 +163,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
             )
         return info
 
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns the mean loss of the rows that are no boundaries."""
-        rows = self._rows(experience, weights)
+    def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         reward = rows.reward
         if self._constraints:
             reward = reward[bandit_spec_utils.REWARD_SPEC_KEY]
@@ -186,8 +176,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
                 rows.observation, rows.action, targets, training=training
             )
             loss += bandit_agent.mean_over_rows(errors, rows)
-        self._write_summaries(loss, {})
-        return tf_agent.LossInfo(loss, extra=())
+        return loss
 
     def _errors(
         self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool

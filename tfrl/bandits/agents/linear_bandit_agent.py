@@ -6,6 +6,7 @@ The state is exact, so each row must be seen once: train on fresh rows, as an
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent, utils
 from tfrl.bandits.policies import linear_bandit_policy, linear_models
 from tfrl.bandits.policies.linear_models import (
@@ -50,7 +50,7 @@ def update_a_and_b_with_forgetting(
     return a_new, gamma * b_prev + utils.sum_reward_weighted_observations(r, x)
 
 
-class LinearModelsAgent(bandit_agent.BanditAgent):
+class LinearModelsAgent(bandit_agent.SumsAgent):
     """Base of agents with linear models of arms, which a subclass makes."""
 
     _variable_collection: LinearBanditVariableCollection
@@ -102,17 +102,24 @@ class LinearModelsAgent(bandit_agent.BanditAgent):
         """The sums of the weights of the models' rows."""
         return self._variable_collection.num_samples_list
 
-    def _add_rows(self, x: tf.Tensor, rows: bandit_agent.Rows, after: Any) -> None:
-        """Adds rows with the features `x` to the models, after a tensor is computed."""
-        with tf.control_dependencies([after]):
-            self._variable_collection.add(
-                tf.cast(x, tf.float64),
-                tf.cast(rows.reward, tf.float64),
-                tf.cast(rows.weights, tf.float64),
-                rows.action,
-                self._ridge,
-                self._forgetting,
-            )
+    @abc.abstractmethod
+    def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
+        """Returns the features of the chosen arms, float64 `[n, d]`."""
+
+    def _predicted(self, rows: bandit_agent.Rows) -> tf.Tensor:
+        """Returns the rewards that the models predict, float64 `[n]`."""
+        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
+        return tf.reduce_sum(theta * self._features(rows), axis=1)
+
+    def _add(self, rows: bandit_agent.Rows) -> None:
+        self._variable_collection.add(
+            self._features(rows),
+            tf.cast(rows.reward, tf.float64),
+            tf.cast(rows.weights, tf.float64),
+            rows.action,
+            self._ridge,
+            self._forgetting,
+        )
 
 
 class LinearBanditAgent(LinearModelsAgent):
@@ -222,7 +229,6 @@ class LinearBanditAgent(LinearModelsAgent):
         )
         super().__init__(
             policy,
-            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
@@ -244,33 +250,14 @@ class LinearBanditAgent(LinearModelsAgent):
     def _variables(self) -> list[tf.Variable]:
         return list(self._variable_collection.variables)
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        loss = self._loss(experience, weights)
-        rows = self._all_rows(experience, weights)
-        self._add_rows(self._features(rows), rows, after=loss.loss)
-        self._count()
-        self._write_summaries(loss.loss, {})
-        return loss
-
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
+    def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         """Returns the mean squared error of the predicted rewards, weighted."""
         del training
-        rows = self._all_rows(experience, weights)
-        x = self._features(rows)
-        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
-        errors = tf.reduce_sum(theta * x, axis=1) - tf.cast(rows.reward, tf.float64)
+        errors = self._predicted(rows) - tf.cast(rows.reward, tf.float64)
         squares = tf.square(tf.cast(errors, tf.float32))
-        return tf_agent.LossInfo(bandit_agent.mean_over_rows(squares, rows), extra=())
+        return bandit_agent.mean_over_rows(squares, rows)
 
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
-        """Returns the features of the chosen arms, float64 `[n, d]`."""
         observation, arms = rows.observation, None
         if self._accepts_per_arm_features:
             arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]

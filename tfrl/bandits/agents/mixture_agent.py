@@ -55,9 +55,6 @@ class MixtureAgent(bandit_agent.BanditAgent):
         super().__init__(
             policy,
             training_data_spec=policy.trajectory_spec._replace(observation=observation),
-            accepts_per_arm_features=bool(
-                getattr(agents[0], "_accepts_per_arm_features", False)
-            ),
             train_step_counter=train_step_counter,
             name=name,
         )

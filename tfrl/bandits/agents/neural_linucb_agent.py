@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, linear_bandit_agent
@@ -144,7 +143,6 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
         super().__init__(
             policy,
-            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
@@ -188,7 +186,12 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
             return self._update_parts(self._batch(experience, weights, True)).loss
 
         def later() -> tf.Tensor:
-            return self._train_models(experience, weights)
+            rows = self._all_rows(experience, weights)
+            loss = self._error_of_models(rows)
+            with tf.control_dependencies([loss]):
+                self._add(rows)
+            self._count(loss)
+            return loss
 
         if replicas.are_several():
             loss = first() if self._distributed_first else later()
@@ -202,34 +205,20 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
             self._set_phase()
         return tf_agent.LossInfo(loss, extra=())
 
-    def _train_models(self, experience: Any, weights: Any) -> tf.Tensor:
-        """Adds rows to the models; returns the loss before."""
-        rows = self._all_rows(experience, weights)
-        x = tf.cast(self._encoded(rows), tf.float64)
-        loss = self._error_of_models(rows, x)
-        self._add_rows(x, rows, after=loss)
-        self._count(loss)
-        return loss
-
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
+    def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         """Returns the mean error of the present phase's predictions, weighted."""
-        rows = self._rows(experience, weights)
         first = self._error_of_layer(rows, training)
-        later = self._error_of_models(rows, tf.cast(self._encoded(rows), tf.float64))
-        loss = tf.where(self.actions_from_reward_layer.read_value(), first, later)
-        return tf_agent.LossInfo(loss, extra=())
+        later = self._error_of_models(rows)
+        return tf.where(self.actions_from_reward_layer.read_value(), first, later)
 
     def _whole_loss(self, batch: Any) -> tuple[tf.Tensor, dict[str, Any]]:
         rows = self._rows(batch.data, batch.weights)
         loss = self._error_of_layer(rows, batch.training)
         self._write_summaries(loss, {})
         return loss, {"extra": ()}
+
+    def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
+        return tf.cast(self._encoded(rows), tf.float64)
 
     def _encoded(self, rows: bandit_agent.Rows, training: bool = False) -> tf.Tensor:
         """Returns the outputs of the network for the chosen arms, `[n, d]`."""
@@ -239,12 +228,11 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     def _error_of_layer(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         output, _ = self._reward_layer(self._encoded(rows, training))
         predicted = tf.gather(output, rows.action, batch_dims=1)
-        return bandit_agent.mean_over_rows(
-            self._error_loss_fn(tf.cast(rows.reward, tf.float32), predicted), rows
-        )
+        return self._mean_error(predicted, rows)
 
-    def _error_of_models(self, rows: bandit_agent.Rows, x: tf.Tensor) -> tf.Tensor:
-        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
-        predicted = tf.cast(tf.reduce_sum(theta * x, axis=1), tf.float32)
+    def _error_of_models(self, rows: bandit_agent.Rows) -> tf.Tensor:
+        return self._mean_error(tf.cast(self._predicted(rows), tf.float32), rows)
+
+    def _mean_error(self, predicted: tf.Tensor, rows: bandit_agent.Rows) -> tf.Tensor:
         error = self._error_loss_fn(tf.cast(rows.reward, tf.float32), predicted)
         return bandit_agent.mean_over_rows(error, rows)

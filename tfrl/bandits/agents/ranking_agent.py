@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.environments import ranking_environment
 from tfrl.bandits.networks import network_outputs
@@ -158,36 +156,23 @@ class RankingAgent(bandit_agent.BanditAgent):
             observation[key] = tf.minimum(observation[key], self._num_slots)
         return experience._replace(observation=observation, action=(), policy_info=())
 
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns the weighted mean error of the scores in the slots."""
-        experience = self._as_frames(experience)
-        given, _ = self._weights_of(experience, weights)
-        observation, reward, given = tf.nest.map_structure(
-            bandit_agent.in_time, (experience.observation, experience.reward, given)
-        )
-        score, counts = self._scores(reward)
+    def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
+        score, counts = self._scores(rows.reward)
         key = bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY
-        if key in observation:
-            counts *= tf.sequence_mask(observation[key], self._num_slots, tf.float32)
+        if key in rows.observation:
+            number = rows.observation[key]
+            counts *= tf.sequence_mask(number, self._num_slots, tf.float32)
         biases = self._biases
         if self._biases_positive_only:
             biases = tf.where(score > 0, biases, 1.0)
-        weight = given[:, tf.newaxis] * counts * biases
-        predicted, _ = self._network(
-            network_outputs.network_input(observation), training=training
+        weight = rows.weights[:, tf.newaxis] * counts * biases
+        predicted = network_outputs.rewards_of(
+            self._network, rows.observation, training
         )
         error = self._error_loss_fn(score, predicted)
-        loss = tf.math.divide_no_nan(
+        return tf.math.divide_no_nan(
             tf.reduce_sum(error * weight), tf.reduce_sum(weight)
         )
-        self._write_summaries(loss, {})
-        return tf_agent.LossInfo(loss, extra=())
 
     def _scores(self, reward: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the scores of the slots, and whether they count, float32 `[n, S]`."""

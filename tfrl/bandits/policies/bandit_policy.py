@@ -197,7 +197,7 @@ class BanditPolicy(tf_policy.TFPolicy):
     def _choose(
         self, predicted: Prediction, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the arms and their `BanditPolicyType`, int32 `[B]`, and the scores."""
+        """Returns the arms and how they were chosen, int32 `[B]`, and the scores."""
         allowed, scores = predicted.allowed, predicted.mean
         if self._draws:
             action = drawn(self._log_probabilities(predicted), allowed, seed)

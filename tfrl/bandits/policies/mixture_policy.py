@@ -87,6 +87,11 @@ class MixturePolicy(tf_policy.TFPolicy):
             seed=seed,
         )
 
+    @property
+    def accepts_per_arm_features(self) -> bool:
+        """Whether the observation has features of the arms."""
+        return getattr(self._policies[0], "accepts_per_arm_features", False)
+
     def _variables(self) -> Sequence[Any]:
         found = [v for policy in self._policies for v in policy.variables()]
         found += self._mixture_distribution.variables

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy
-from tfrl.networks import network as network_module
 from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils, tensor_spec
@@ -80,10 +79,7 @@ class RankingPolicy(tf_policy.TFPolicy):
             excludes_low=True,
             remedy="1 is usual",
         )
-        self._network = network_module.as_network(network)
-        self._network.create_variables(
-            network_outputs.network_input(time_step_spec.observation)
-        )
+        self._network, _ = network_outputs.built(network, time_step_spec)
         self._num_items, self._num_slots = num_items, num_slots
         self._penalty = penalty_mixture_coefficient
         self._temperature = logits_temperature
@@ -129,7 +125,7 @@ class RankingPolicy(tf_policy.TFPolicy):
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
         observation = time_step.observation
-        scores, _ = self._network(network_outputs.network_input(observation))
+        scores = network_outputs.rewards_of(self._network, observation)
         allowed = bandit_policy.allowed_arms(observation, None, self._num_items)
         logits = policy_utils.mask_values(scores / self._temperature, allowed)
         features = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]

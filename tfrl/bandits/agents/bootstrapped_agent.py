@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.agents import bandit_agent, greedy_reward_prediction_agent
-from tfrl.bandits.networks import ensemble_network
-from tfrl.bandits.policies import bootstrapped_policy
+from tfrl.bandits.networks import drawn_networks
+from tfrl.bandits.policies import drawn_network_policies
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -55,7 +55,7 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         """
         number_checks.check_sizes(num_heads=num_heads)
         splitter = observation_and_action_constraint_splitter
-        network = ensemble_network.EnsembleRewardNetwork(
+        network = drawn_networks.EnsembleRewardNetwork(
             policy_utils.network_observation_spec(time_step_spec.observation, splitter),
             policy_utils.get_num_actions_from_tensor_spec(action_spec),
             network_layers,
@@ -82,7 +82,7 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
                 "accepts_per_arm_features, constraints: got some, expected none for a "
                 "BootstrappedAgent; use NeuralEpsilonGreedyAgent."
             )
-        return bootstrapped_policy.BootstrappedPolicy(ensemble=ensemble, **kwargs)
+        return drawn_network_policies.BootstrappedPolicy(ensemble=ensemble, **kwargs)
 
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._rows_seed]

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.bandits.agents import greedy_reward_prediction_agent
-from tfrl.bandits.networks import dropout_network
-from tfrl.bandits.policies import dropout_policy
+from tfrl.bandits.networks import drawn_networks
+from tfrl.bandits.policies import drawn_network_policies
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -52,7 +52,7 @@ class DropoutThompsonSamplingAgent(
           seed: Seeds the network, the masks and the policy.
         """
         splitter = observation_and_action_constraint_splitter
-        network = dropout_network.DropoutRewardNetwork(
+        network = drawn_networks.DropoutRewardNetwork(
             policy_utils.network_observation_spec(time_step_spec.observation, splitter),
             policy_utils.get_num_actions_from_tensor_spec(action_spec),
             network_layers,
@@ -74,7 +74,7 @@ class DropoutThompsonSamplingAgent(
         )
 
     def _make_policy(self, **kwargs: Any) -> Any:
-        return dropout_policy.DropoutPolicy(**kwargs)
+        return drawn_network_policies.DropoutPolicy(**kwargs)
 
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._mask_seed]

@@ -69,9 +69,9 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
         arm_sampling_fn: Callable[[], Any],
         num_actions: int,
         batch_size: int | None,
-        reward_spec: Any = None,
         name: str | None = None,
         *,
+        reward_spec: Any = None,
         action_shape: tuple[int, ...] = (),
         further_spec: dict[str, Any] | None = None,
     ) -> None:
@@ -82,8 +82,8 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
           arm_sampling_fn: Draws the features of an arm, a nest.
           num_actions: The number of arms.
           batch_size: The number of members.
-          reward_spec: See `BanditPyEnvironment`.
           name: The environment's name.
+          reward_spec: See `BanditPyEnvironment`.
           action_shape: The shape of a member's action.
           further_spec: The specs of what a subclass adds to the observation.
         """

@@ -58,29 +58,12 @@ class DriftingLinearDynamics(bandit.LinearDynamics):
         self._current_additive_reward.assign(self._draw(self._additive_distribution))
 
     def _expected(self, observation: tf.Tensor) -> tf.Tensor:
-        matrix = self._current_observation_to_reward.read_value()
-        return tf.matmul(observation, matrix) + self._additive_distribution.mean()
+        return self._rewards(observation, self._additive_distribution.mean())
 
 
 class DriftingLinearEnvironment(bandit.NonStationaryStochasticEnvironment):
     """The bandit of `DriftingLinearDynamics`."""
 
-    def __init__(
-        self,
-        observation_distribution: Any,
-        observation_to_reward_distribution: Any,
-        drift_distribution: Any,
-        additive_reward_distribution: Any,
-        *,
-        seed: int | None = None,
-    ) -> None:
-        """Makes the dynamics; see `DriftingLinearDynamics`."""
-        super().__init__(
-            DriftingLinearDynamics(
-                observation_distribution,
-                observation_to_reward_distribution,
-                drift_distribution,
-                additive_reward_distribution,
-                seed=seed,
-            )
-        )
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the dynamics; see `DriftingLinearDynamics` for the arguments."""
+        super().__init__(DriftingLinearDynamics(*args, **kwargs))

@@ -128,8 +128,7 @@ class LinearDynamics(EnvironmentDynamics):
     def reward(self, observation: tf.Tensor, env_time: tf.Tensor) -> tf.Tensor:
         """Changes the parameters, and returns the rewards of all arms, `[B, A]`."""
         self._advance(env_time)
-        matrix = self._current_observation_to_reward.read_value()
-        return tf.matmul(observation, matrix) + self._current_additive_reward
+        return self._rewards(observation, self._current_additive_reward)
 
     def compute_optimal_reward(self, observation: tf.Tensor) -> tf.Tensor:
         """Returns the largest expected rewards of the last round, `[B]`."""
@@ -146,8 +145,11 @@ class LinearDynamics(EnvironmentDynamics):
 
     def _expected(self, observation: tf.Tensor) -> tf.Tensor:
         """Returns the expected rewards of all arms in the last round, `[B, A]`."""
+        return self._rewards(observation, self._current_additive_reward)
+
+    def _rewards(self, observation: tf.Tensor, additive: Any) -> tf.Tensor:
         matrix = self._current_observation_to_reward.read_value()
-        return tf.matmul(observation, matrix) + self._current_additive_reward
+        return tf.matmul(observation, matrix) + additive
 
     def _draw(self, distribution: Any) -> tf.Tensor:
         return sampling.sample(distribution, self._seeds.next())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment
+from tfrl.bandits.environments import batched_py_environment, rounds
 from tfrl.specs import array_spec
 
 
@@ -34,12 +34,7 @@ class PiecewiseBernoulliPyEnvironment(batched_py_environment.BatchedPyEnvironmen
         Raises:
           ValueError: A number is no probability.
         """
-        self._piece_means = np.asarray(piece_means, np.float32)
-        if ((self._piece_means < 0) | (self._piece_means > 1)).any():
-            raise ValueError(
-                f"piece_means: got {piece_means}, expected probabilities. All "
-                "parameters should be floats in [0, 1]."
-            )
+        self._piece_means = rounds.probabilities("piece_means", piece_means)
         self._durations = change_duration_generator
         self._rng = batched_py_environment.make_rng(seed)
         self._steps_left = 0

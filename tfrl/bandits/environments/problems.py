@@ -32,11 +32,7 @@ def bernoulli(means: Sequence[float]) -> native.Dynamics:
     Raises:
       ValueError: A number is not a probability.
     """
-    for i, mean in enumerate(means):
-        number_checks.check_number(
-            f"means[{i}]", mean, 0, 1, remedy="give a probability"
-        )
-    probabilities = np.asarray(means, np.float32)
+    probabilities = rounds.probabilities("means", means)
 
     def draw(random: tf.Tensor, _: tf.Tensor) -> rounds.Round:
         ones = tf.ones([random.shape[0], 1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment
+from tfrl.bandits.environments import batched_py_environment, rounds
 from tfrl.specs import array_spec
 
 CHOSEN_INDEX = "chosen_index"
@@ -41,26 +41,16 @@ class _Ranking(batched_py_environment.FeaturesPyEnvironment):
 
     def __init__(
         self,
-        global_sampling_fn: Callable[[], Any],
-        item_sampling_fn: Callable[[], Any],
-        num_items: int,
+        *args: Any,
         num_slots: int,
-        batch_size: int | None,
-        reward_spec: Any,
-        name: str | None,
         seed: int | None,
+        reward_spec: Any = None,
     ) -> None:
         self._num_slots = num_slots
         self._rng = batched_py_environment.make_rng(seed)
+        scores = array_spec.ArraySpec([num_slots], np.float32, "score_vector")
         super().__init__(
-            global_sampling_fn,
-            item_sampling_fn,
-            num_items,
-            batch_size,
-            reward_spec
-            or array_spec.ArraySpec([num_slots], np.float32, "score_vector"),
-            name,
-            action_shape=(num_slots,),
+            *args, reward_spec=reward_spec or scores, action_shape=(num_slots,)
         )
 
 
@@ -141,11 +131,11 @@ class RankingPyEnvironment(_Ranking):
             global_sampling_fn,
             item_sampling_fn,
             num_items,
-            num_slots,
             batch_size,
-            spec if self._is_cascading else None,
             name,
-            seed,
+            num_slots=num_slots,
+            seed=seed,
+            reward_spec=spec if self._is_cascading else None,
         )
 
     def _apply_action(self, action: Any) -> Any:
@@ -216,23 +206,18 @@ class ExplicitPositionalBiasRankingEnvironment(_Ranking):
         Raises:
           ValueError: A number is no probability.
         """
-        self._probabilities = np.asarray(observation_probs)
-        if ((self._probabilities < 0) | (self._probabilities > 1)).any():
-            raise ValueError(
-                f"observation_probs: got {observation_probs}, expected probabilities; "
-                "give numbers in [0, 1]."
-            )
+        self._probabilities = rounds.probabilities(
+            "observation_probs", observation_probs
+        )
         self._relevance_fn = relevance_fn
-        slots = len(self._probabilities)
         super().__init__(
             global_sampling_fn,
             item_sampling_fn,
             num_items,
-            slots,
             batch_size,
-            None,
             name,
-            seed,
+            num_slots=len(self._probabilities),
+            seed=seed,
         )
 
     def _apply_action(self, action: Any) -> np.ndarray:

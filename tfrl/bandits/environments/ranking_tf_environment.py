@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfrl.bandits.environments import bandit_tf_environment
+from tfrl.bandits.environments import bandit_tf_environment, rounds
 from tfrl.bandits.environments.ranking_environment import CHOSEN_INDEX, CHOSEN_VALUE
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -53,12 +52,7 @@ class RankingTFEnvironment(bandit_tf_environment.BanditTFEnvironment):
         Raises:
           ValueError: A number is no probability.
         """
-        probabilities = np.asarray(observation_probs, np.float32)
-        if ((probabilities < 0) | (probabilities > 1)).any():
-            raise ValueError(
-                f"observation_probs: got {observation_probs}, expected probabilities; "
-                "give numbers from 0 to 1."
-            )
+        probabilities = rounds.probabilities("observation_probs", observation_probs)
         self._matrix = tf.constant(scores_weight_matrix, tf.float32)
         self._probabilities = tf.constant(probabilities)
         self._num_slots = num_slots = len(probabilities)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import native
@@ -43,6 +44,21 @@ class World:
     num_randoms: int
     initial: Callable[[tf.Tensor], tf.Tensor]
     advance: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+def probabilities(name: str, values: Any) -> np.ndarray:
+    """Returns an argument as probabilities, float32.
+
+    Raises:
+      ValueError: A number is not in [0, 1].
+    """
+    found = np.asarray(values, np.float32)
+    if not ((found >= 0) & (found <= 1)).all():
+        raise ValueError(
+            f"{name}: got {values}, expected probabilities. All parameters should be "
+            "floats in [0, 1]."
+        )
+    return found
 
 
 _STILL = World(0, lambda _: tf.zeros([1]), lambda world, _: world)

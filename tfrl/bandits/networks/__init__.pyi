@@ -1,10 +1,10 @@
-from . import dropout_network as dropout_network
-from . import ensemble_network as ensemble_network
+from . import drawn_networks as drawn_networks
 from . import global_and_arm_feature_network as global_and_arm_feature_network
 from . import heteroscedastic_q_network as heteroscedastic_q_network
 from . import network_outputs as network_outputs
-from .dropout_network import DropoutRewardNetwork as DropoutRewardNetwork
-from .ensemble_network import EnsembleRewardNetwork as EnsembleRewardNetwork
+from . import reward_network as reward_network
+from .drawn_networks import DropoutRewardNetwork as DropoutRewardNetwork
+from .drawn_networks import EnsembleRewardNetwork as EnsembleRewardNetwork
 from .global_and_arm_feature_network import (
     GlobalAndArmCommonTowerNetwork as GlobalAndArmCommonTowerNetwork,
 )

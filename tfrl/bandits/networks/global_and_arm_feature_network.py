@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.bandits.networks import reward_network
 from tfrl.networks import encoding_network, network, q_network
 from tfrl.networks.construction import seeding
 from tfrl.specs import tensor_spec
@@ -92,7 +93,7 @@ def create_feed_forward_dot_product_network(
     return GlobalAndArmDotProductNetwork(observation_spec, *towers)
 
 
-class _TwoTowers(network.Network):
+class _TwoTowers(reward_network.RewardNetwork):
     """Base of networks with a tower for global and one for arm features."""
 
     def __init__(
@@ -150,15 +151,7 @@ class GlobalAndArmCommonTowerNetwork(_TwoTowers):
         super().__init__(observation_spec, global_network, arm_network, name)
         self._common_network = common_network
 
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-    ) -> tuple[tf.Tensor, Any]:
-        """Returns the rewards of all arms."""
-        del step_type
+    def _rewards(self, observation: Any, training: bool) -> tf.Tensor:
         of_all, of_arms = self._embed(observation, training)
         repeated = tf.broadcast_to(
             of_all[:, tf.newaxis],
@@ -166,25 +159,15 @@ class GlobalAndArmCommonTowerNetwork(_TwoTowers):
         )
         joined = tf.concat([repeated, of_arms], axis=-1)
         output, _ = self._common_network(joined, training=training)
-        return tf.squeeze(output, -1) if output.shape[
-            -1
-        ] == 1 else output, network_state
+        return tf.squeeze(output, -1) if output.shape[-1] == 1 else output
 
 
 class GlobalAndArmDotProductNetwork(_TwoTowers):
     """Multiplies the embeddings of global features and of each arm's features."""
 
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-    ) -> tuple[tf.Tensor, Any]:
-        """Returns the rewards of all arms, `[B, A]`."""
-        del step_type
+    def _rewards(self, observation: Any, training: bool) -> tf.Tensor:
         of_all, of_arms = self._embed(observation, training)
-        return tf.linalg.matvec(of_arms, of_all), network_state
+        return tf.linalg.matvec(of_arms, of_all)
 
 
 def _towers(
@@ -193,9 +176,9 @@ def _towers(
     arm_layers: Sequence[int],
     activation_fn: Any,
     seeds: Any,
-    *combiners: Any,
+    global_combiner: Any = None,
+    arm_combiner: Any = None,
 ) -> tuple[network.Network, network.Network]:
-    of_all, of_arm = combiners or (None, None)
     arm = tensor_spec.remove_outer_dims_nest(spec[PER_ARM_FEATURE_KEY], 1)
 
     def tower(own: Any, layers: Sequence[int], combiner: Any) -> network.Network:
@@ -208,8 +191,8 @@ def _towers(
         )
 
     return (
-        tower(spec[GLOBAL_FEATURE_KEY], global_layers, of_all),
-        tower(arm, arm_layers, of_arm),
+        tower(spec[GLOBAL_FEATURE_KEY], global_layers, global_combiner),
+        tower(arm, arm_layers, arm_combiner),
     )
 
 

@@ -1,10 +1,9 @@
 from . import bandit_policy as bandit_policy
 from . import bernoulli_thompson_sampling_policy as bernoulli_thompson_sampling_policy
 from . import boltzmann_reward_prediction_policy as boltzmann_reward_prediction_policy
-from . import bootstrapped_policy as bootstrapped_policy
 from . import categorical_policy as categorical_policy
 from . import constraints as constraints
-from . import dropout_policy as dropout_policy
+from . import drawn_network_policies as drawn_network_policies
 from . import falcon_reward_prediction_policy as falcon_reward_prediction_policy
 from . import (
     greedy_multi_objective_neural_policy as greedy_multi_objective_neural_policy,
@@ -28,9 +27,9 @@ from .bernoulli_thompson_sampling_policy import (
 from .boltzmann_reward_prediction_policy import (
     BoltzmannRewardPredictionPolicy as BoltzmannRewardPredictionPolicy,
 )
-from .bootstrapped_policy import BootstrappedPolicy as BootstrappedPolicy
 from .categorical_policy import CategoricalPolicy as CategoricalPolicy
-from .dropout_policy import DropoutPolicy as DropoutPolicy
+from .drawn_network_policies import BootstrappedPolicy as BootstrappedPolicy
+from .drawn_network_policies import DropoutPolicy as DropoutPolicy
 from .falcon_reward_prediction_policy import (
     FalconRewardPredictionPolicy as FalconRewardPredictionPolicy,
 )

@@ -1,4 +1,4 @@
-"""A policy that lets one network of an ensemble choose each row's arm."""
+"""Policies that draw a network for each row, which chooses the arm."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import bandit_policy
+from tfrl.bandits.networks import network_outputs
+from tfrl.bandits.policies import bandit_policy, greedy_reward_prediction_policy
 from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.utils.random_numbers import seeds
 
@@ -53,3 +54,30 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
         scores = tf.where(allowed[:, tf.newaxis], predicted.parts, tf.float32.min)
         best = tf.one_hot(tf.argmax(scores, axis=2), allowed.shape[1])
         return bandit_policy.log_of(tf.reduce_mean(best, axis=1))
+
+
+class DropoutPolicy(greedy_reward_prediction_policy.GreedyRewardPredictionPolicy):
+    """Chooses the largest reward of a `DropoutRewardNetwork` that the seed draws.
+
+    `distribution` is that of the network without dropout, since there is no formula for
+    the probabilities of the draws.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Creates the policy; see `RewardPredictionBasePolicy` for the arguments.
+
+        Raises:
+          ValueError: `emit_log_probability` is True.
+        """
+        super().__init__(**kwargs)
+        if self._emit_log_probability:
+            raise ValueError(
+                "emit_log_probability: got True, expected False; the probabilities of "
+                "dropout's draws have no formula; use BootstrappedAgent."
+            )
+
+    def _predict_by(
+        self, observation: Any, seed: tf.Tensor
+    ) -> bandit_policy.Prediction:
+        output = self._reward_network.draw(observation, seed)
+        return bandit_policy.Prediction(network_outputs.mean_of(output))

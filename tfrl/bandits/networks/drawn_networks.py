@@ -1,4 +1,4 @@
-"""`DropoutRewardNetwork`, which drops units also when it is not trained."""
+"""Networks of rewards of which one is drawn: by dropout, or from an ensemble."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.bandits.networks import heteroscedastic_q_network
-from tfrl.networks import network
+from tfrl.bandits.networks import heteroscedastic_q_network, reward_network
+from tfrl.keras_layers import stacked_dense
 from tfrl.networks.construction import seeding
 from tfrl.utils.random_numbers import seeds
 
 
-class DropoutRewardNetwork(network.Network):
+class DropoutRewardNetwork(reward_network.RewardNetwork):
     """Maps an observation to rewards `[B, A]`; each seed draws another network.
 
     `draw` drops units as a pure function of a seed, and each row has a mask of its own.
@@ -71,16 +71,9 @@ class DropoutRewardNetwork(network.Network):
         self._rate = dropout_rate
         self._first = len(layers) - 1 if dropout_only_top_layer else 0
 
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-    ) -> tuple[Any, Any]:
-        """Returns the rewards without dropping units, and the state."""
-        del step_type, training
-        return self.draw(observation, None), network_state
+    def _rewards(self, observation: Any, training: bool) -> Any:
+        del training
+        return self.draw(observation, None)
 
     def draw(self, observation: tf.Tensor, seed: tf.Tensor | None) -> Any:
         """Returns the rewards of a network that a seed draws.
@@ -89,8 +82,7 @@ class DropoutRewardNetwork(network.Network):
           observation: `[B, ...]`.
           seed: A stateless seed; None drops no units.
         """
-        x = tf.cast(observation, tf.float32)
-        x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
+        x = _flat(observation)
         for i, layer in enumerate(self._hidden):
             x = layer(x)
             if seed is not None and i >= self._first:
@@ -107,3 +99,57 @@ class DropoutRewardNetwork(network.Network):
         rate = tf.cast(self._rate() if callable(self._rate) else self._rate, tf.float32)
         kept = seeds.uniform(seed, tf.shape(x)) >= rate
         return tf.where(kept, x / (1 - rate), 0.0)
+
+
+class EnsembleRewardNetwork(reward_network.RewardNetwork):
+    """Maps an observation to the rewards of each of K networks, `[B, K, A]`.
+
+    The networks differ in their first weights. Each layer is one batched product.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        num_actions: int,
+        layers: Sequence[int],
+        num_heads: int,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the layers.
+
+        Args:
+          input_tensor_spec: The spec of an observation, one tensor.
+          num_actions: The number of arms, A.
+          layers: The numbers of units of the hidden layers.
+          num_heads: The number of networks, K.
+          name: The network's name.
+          seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+        """
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        stream = seeding.SeedStream(seed)
+
+        def stacked(units: int, activation: str | None) -> stacked_dense.StackedDense:
+            initializers = [
+                keras.initializers.GlorotUniform(stream()) for _ in range(num_heads)
+            ]
+            return stacked_dense.StackedDense(
+                num_heads, units, activation, initializers
+            )
+
+        self._stack = [stacked(units, "relu") for units in layers]
+        self._stack.append(stacked(num_actions, None))
+
+    def _rewards(self, observation: Any, training: bool) -> tf.Tensor:
+        del training
+        x = _flat(observation)
+        for layer in self._stack:
+            x = layer(x)
+        return tf.transpose(x, [1, 0, 2])
+
+
+def _flat(observation: tf.Tensor) -> tf.Tensor:
+    """Returns observations `[B, ...]` as float32 `[B, d]`."""
+    x = tf.cast(observation, tf.float32)
+    return tf.reshape(x, [-1, x.shape[1:].num_elements()])

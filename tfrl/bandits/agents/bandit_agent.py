@@ -209,10 +209,23 @@ def _in_time(column: tf.Tensor) -> tf.Tensor:
     return tf.reshape(moved, [-1, *moved.shape[2:]])
 
 
-def check_collection(collection: Any, kind: Any) -> None:
-    """Raises TypeError unless a collection of variables is of a class."""
+def as_collection(collection: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
+    """Returns a collection of variables of a class, for None a new one.
+
+    Args:
+      collection: The collection, or None.
+      kind: The class.
+      *args: Arguments of the class for a new one.
+      **kwargs: Further arguments of the class.
+
+    Raises:
+      TypeError: The collection is of another class.
+    """
+    if collection is None:
+        return kind(*args, **kwargs)
     if not isinstance(collection, kind):
         raise TypeError(
             f"variable_collection: got a {type(collection).__name__}, expected a "
             f"{kind.__name__}; make one, or leave it out."
         )
+    return collection

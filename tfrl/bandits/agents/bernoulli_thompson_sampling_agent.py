@@ -75,11 +75,9 @@ class BernoulliThompsonSamplingAgent(bandit_agent.SumsAgent):
           ValueError: It has another number of arms.
         """
         del batch_size
-        if variable_collection is None:
-            num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-            variable_collection = BernoulliBanditVariableCollection(num_actions, dtype)
-        bandit_agent.check_collection(
-            variable_collection, BernoulliBanditVariableCollection
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        variable_collection = bandit_agent.as_collection(
+            variable_collection, BernoulliBanditVariableCollection, num_actions, dtype
         )
         self._alpha, self._beta = variable_collection.alpha, variable_collection.beta
         policy = bernoulli_thompson_sampling_policy.BernoulliThompsonSamplingPolicy(

@@ -100,10 +100,8 @@ class Exp3MixtureAgent(mixture_agent.MixtureAgent):
             remedy="1000 is usual",
         )
         number = len(agents)
-        if variable_collection is None:
-            variable_collection = Exp3MixtureVariableCollection(number)
-        bandit_agent.check_collection(
-            variable_collection, Exp3MixtureVariableCollection
+        variable_collection = bandit_agent.as_collection(
+            variable_collection, Exp3MixtureVariableCollection, number
         )
         shape = variable_collection.reward_aggregates.shape
         if shape != [number]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import enum
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -188,12 +187,7 @@ class LinearBanditAgent(LinearModelsAgent):
           TypeError: `variable_collection` is of another kind.
         """
         del use_eigendecomp
-        for argument, number in (
-            ("gamma", gamma),
-            ("tikhonov_weight", tikhonov_weight),
-        ):
-            high = 1 if argument == "gamma" else math.inf
-            number_checks.check_number(argument, number, 0, high, remedy="1 is usual")
+        number_checks.check_number("gamma", gamma, 0, 1, remedy="1 is usual")
         if dtype not in (tf.float32, tf.float64):
             raise ValueError(
                 f"dtype: got {dtype}, expected tf.float32 or tf.float64; leave it out."
@@ -202,10 +196,8 @@ class LinearBanditAgent(LinearModelsAgent):
         shape = linear_models.shape_of(
             time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
         )
-        if variable_collection is None:
-            variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
-        bandit_agent.check_collection(
-            variable_collection, LinearBanditVariableCollection
+        variable_collection = bandit_agent.as_collection(
+            variable_collection, LinearBanditVariableCollection, *shape, dtype=dtype
         )
         variable_collection.solve(tikhonov_weight)
         is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy

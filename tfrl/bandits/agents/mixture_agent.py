@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -90,8 +90,7 @@ class MixtureAgent(bandit_agent.BanditAgent):
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         losses = [
-            agent.train(own, weights).loss
-            for agent, own in zip(self._agents, self._divided(experience), strict=True)
+            agent.train(own, weights).loss for agent, own in self._divided(experience)
         ]
         # A subclass need not know weights, as in TF-Agents.
         given = {} if weights is None else {"weights": weights}
@@ -109,22 +108,21 @@ class MixtureAgent(bandit_agent.BanditAgent):
         """Returns the sum of the agents' losses."""
         losses = [
             agent.loss(own, weights, training).loss
-            for agent, own in zip(self._agents, self._divided(experience), strict=True)
+            for agent, own in self._divided(experience)
         ]
         return tf_agent.LossInfo(tf.add_n(losses), extra=())
 
     def _chosen_features(self, policy_info: Any) -> Any:
         return policy_info[mixture_policy.SUBPOLICY_INFO].chosen_arm_features
 
-    def _divided(self, experience: Any) -> list[trajectory.Trajectory]:
-        """Returns the experience of each agent."""
+    def _divided(
+        self, experience: Any
+    ) -> Iterator[tuple[tf_agent.TFAgent, trajectory.Trajectory]]:
+        """Yields the agents, each with its experience."""
         experience = self._as_frames(experience)
         info = experience.policy_info
         choice = info[mixture_policy.MIXTURE_AGENT_ID]
-        return [
-            experience._replace(
-                policy_info=info[mixture_policy.SUBPOLICY_INFO],
-                step_type=tf.where(choice == k, experience.step_type, StepType.LAST),
-            )
-            for k in range(len(self._agents))
-        ]
+        for k, agent in enumerate(self._agents):
+            step_type = tf.where(choice == k, experience.step_type, StepType.LAST)
+            own = info[mixture_policy.SUBPOLICY_INFO]
+            yield agent, experience._replace(policy_info=own, step_type=step_type)

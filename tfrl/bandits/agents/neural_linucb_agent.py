@@ -100,20 +100,17 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         for argument, number in (("gamma", gamma), ("epsilon_greedy", epsilon_greedy)):
             number_checks.check_number(argument, number, 0, 1, remedy="see the docs")
         checks.check_gradient_clipping(gradient_clipping)
-        number_checks.check_number(
-            "tikhonov_weight", tikhonov_weight, 0, remedy="1 is usual"
-        )
         encoder = network.as_network(encoding_network)
         splitter = observation_and_action_constraint_splitter
         num_models = 1
         if not accepts_per_arm_features:
             num_models = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-        if variable_collection is None:
-            variable_collection = NeuralLinUCBVariableCollection(
-                num_models, encoding_dim, dtype
-            )
-        bandit_agent.check_collection(
-            variable_collection, NeuralLinUCBVariableCollection
+        variable_collection = bandit_agent.as_collection(
+            variable_collection,
+            NeuralLinUCBVariableCollection,
+            num_models,
+            encoding_dim,
+            dtype,
         )
         variable_collection.solve(tikhonov_weight)
         initializer = keras.initializers.RandomUniform(-0.03, 0.03, seed)

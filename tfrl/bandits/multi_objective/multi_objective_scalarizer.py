@@ -96,11 +96,9 @@ class LinearScalarizer(Scalarizer):
         """
         super().__init__(len(weights))
         self._weights = tf.constant(weights, tf.float32)
-        self._transformer = multi_objective_transform
+        self._transformer = multi_objective_transform or tf.identity
 
     def _transform(self, multi_objectives: tf.Tensor) -> tf.Tensor:
-        if self._transformer is None:
-            return multi_objectives
         return self._transformer(multi_objectives)
 
     def _scalarize(self, transformed_multi_objectives: tf.Tensor) -> tf.Tensor:

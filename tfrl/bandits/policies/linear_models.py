@@ -59,24 +59,15 @@ class LinearBanditVariableCollection(tf.Module):
         del use_eigendecomp
         number_checks.check_sizes(context_dim=context_dim, num_models=num_models)
         self._dtype = tf.as_dtype(dtype)
-        shapes = {
-            "cov_matrix": [num_models, context_dim, context_dim],
-            "data_vector": [num_models, context_dim],
-            "num_samples": [num_models],
-            "inverse": [num_models, context_dim, context_dim],
-            "theta": [num_models, context_dim],
-        }
-        for field, shape in shapes.items():
-            zeros = tf.zeros(shape, tf.float64)
-            setattr(self, field, tf.Variable(zeros, trainable=False, name=field))
+        vectors = [num_models, context_dim]
+        matrices = [*vectors, context_dim]
+        self.cov_matrix = _zeros("cov_matrix", matrices)
+        self.data_vector = _zeros("data_vector", vectors)
+        self.num_samples = _zeros("num_samples", [num_models])
+        self.inverse = _zeros("inverse", matrices)
+        self.theta = _zeros("theta", vectors)
         # Rows since the inverses were last computed from the sums.
         self._recent = tf.Variable(0, dtype=tf.int64, trainable=False, name="recent")
-
-    cov_matrix: Any
-    data_vector: Any
-    num_samples: Any
-    inverse: Any
-    theta: Any
 
     @property
     def cov_matrix_list(self) -> list[tf.Tensor]:
@@ -177,6 +168,10 @@ class LinearBanditVariableCollection(tf.Module):
         self._recent.assign(recent)
 
 
+def _zeros(name: str, shape: Any) -> Any:
+    return tf.Variable(tf.zeros(shape, tf.float64), trainable=False, name=name)
+
+
 class LinearModels(tf.Module):
     """Linear models as policies read them, from sums or with inverses kept."""
 
@@ -258,7 +253,14 @@ def shape_of(
 
 
 def ridge_of(tikhonov_weight: float) -> float:
-    """Returns the ridge, which is above 0 if the weight is 0, too."""
+    """Returns the ridge, which is above 0 if the weight is 0, too.
+
+    Raises:
+      ValueError: The weight is negative.
+    """
+    number_checks.check_number(
+        "tikhonov_weight", tikhonov_weight, 0, remedy="1 is usual"
+    )
     return max(tikhonov_weight, _LEAST_RIDGE)
 
 

@@ -102,9 +102,6 @@ class BernoulliThompsonSamplingAgent(bandit_agent.SumsAgent):
         """The sums of missing rewards, plus 1, `[A]`."""
         return self._beta
 
-    def _variables(self) -> list[tf.Variable]:
-        return [self._alpha, self._beta]
-
     def _add(self, rows: bandit_agent.Rows) -> None:
         dtype = self._alpha.dtype
         reward = tf.clip_by_value(tf.cast(rows.reward, dtype), 0, 1)

@@ -64,7 +64,7 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         )
         network.create_variables()
         number = seeds.draw_number() if seed is None else seed
-        self._rows_seed = tf.Variable(number, dtype=tf.int64, trainable=False)
+        self._seed = tf.Variable(number, dtype=tf.int64, trainable=False)
         super().__init__(
             time_step_spec,
             action_spec,
@@ -84,9 +84,6 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
             )
         return drawn_network_policies.BootstrappedPolicy(ensemble=ensemble, **kwargs)
 
-    def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), self._rows_seed]
-
     def _errors(
         self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool
     ) -> tf.Tensor:
@@ -97,7 +94,7 @@ class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         )
         if training:
             counter = tf.cast(self.train_step_counter, tf.int64)
-            seed = tf.stack([self._rows_seed, counter])
+            seed = tf.stack([self._seed, counter])
             errors *= poisson(seed, tf.shape(errors))
         return tf.reduce_mean(errors, axis=1)
 

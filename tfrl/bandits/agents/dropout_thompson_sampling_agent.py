@@ -62,7 +62,7 @@ class DropoutThompsonSamplingAgent(
             seed=seed,
         )
         number = seeds.draw_number() if seed is None else seed
-        self._mask_seed = tf.Variable(number, dtype=tf.int64, trainable=False)
+        self._seed = tf.Variable(number, dtype=tf.int64, trainable=False)
         super().__init__(
             time_step_spec,
             action_spec,
@@ -76,10 +76,7 @@ class DropoutThompsonSamplingAgent(
     def _make_policy(self, **kwargs: Any) -> Any:
         return drawn_network_policies.DropoutPolicy(**kwargs)
 
-    def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), self._mask_seed]
-
     def _output(self, observation: Any, training: bool) -> Any:
         counter = tf.cast(self.train_step_counter, tf.int64)
-        seed = tf.stack([self._mask_seed, counter]) if training else None
+        seed = tf.stack([self._seed, counter]) if training else None
         return self._reward_network.draw(observation, seed)

@@ -101,9 +101,6 @@ class Exp3Agent(bandit_agent.SumsAgent):
     def learning_rate(self, learning_rate: Any) -> None:
         self._learning_rate.assign(learning_rate)
 
-    def _variables(self) -> list[tf.Variable]:
-        return [self._weights, self._learning_rate]
-
     def _add(self, rows: bandit_agent.Rows) -> None:
         reward = tf.cast(rows.reward, tf.float32)
         value = exp3_update_value(reward, rows.policy_info.log_probability)

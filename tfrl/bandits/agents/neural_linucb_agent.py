@@ -148,6 +148,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         self._encoding_network = encoder
         self._reward_layer = reward_layer
         self._variable_collection = variable_collection
+        self._untrained = [variable_collection]
         self._num_train_steps = encoding_network_num_train_steps
         self._distributed_first = distributed_train_encoding_network
         self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
@@ -164,9 +165,6 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     def actions_from_reward_layer(self) -> tf.Variable:
         """Whether the reward layer chooses arms, and the next train step trains it."""
         return self._variable_collection.actions_from_reward_layer
-
-    def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), *self._variable_collection.variables]
 
     def _set_phase(self) -> None:
         """Sets the phase of the next train step."""

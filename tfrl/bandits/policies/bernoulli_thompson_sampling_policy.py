@@ -71,9 +71,6 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
             **kwargs,
         )
 
-    def _variables(self) -> Sequence[Any]:
-        return bandit_policy.variables_in(self._alpha, self._beta)
-
     def _parameters(self) -> tuple[tf.Tensor, tf.Tensor]:
         alpha, beta = map(tf.convert_to_tensor, (self._alpha, self._beta))
         return tf.cast(alpha, tf.float64), tf.cast(beta, tf.float64)

@@ -78,10 +78,6 @@ class BoltzmannRewardPredictionPolicy(
         self._draws = constant is None
         self._num_samples = tuple(num_samples_list)
 
-    def _variables(self) -> Any:
-        own = bandit_policy.variables_in(self._temperature, self._num_samples)
-        return [*super()._variables(), *own]
-
     def _scores(
         self, predicted: bandit_policy.Prediction, seed: tf.Tensor
     ) -> tf.Tensor:

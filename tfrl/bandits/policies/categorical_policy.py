@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -49,9 +48,6 @@ class CategoricalPolicy(bandit_policy.BanditPolicy):
             name=name,
             **kwargs,
         )
-
-    def _variables(self) -> Sequence[Any]:
-        return bandit_policy.variables_in(self._weights, self._inverse_temperature)
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         weights = tf.convert_to_tensor(self._weights)

@@ -60,13 +60,8 @@ class BaseConstraint(tf.Module, abc.ABC):
         self._num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
 
     @property
-    def networks(self) -> list[Any]:
-        """The networks on which the probabilities depend."""
-        return []
-
-    @property
     def trained_networks(self) -> list[Any]:
-        """Those of the networks that learn by `errors`."""
+        """The networks that learn by `errors`."""
         return []
 
     @abc.abstractmethod
@@ -149,14 +144,9 @@ class NeuralConstraint(BaseConstraint):
         )
 
     @property
-    def networks(self) -> list[Any]:
-        """The network, if there is one."""
-        return [] if self._constraint_network is None else [self._constraint_network]
-
-    @property
     def trained_networks(self) -> list[Any]:
         """The network, if there is one."""
-        return self.networks
+        return [] if self._constraint_network is None else [self._constraint_network]
 
     def _predicted(self, observation: Any, training: bool = False) -> tf.Tensor:
         """Returns the network's numbers `[B, A]`."""
@@ -344,11 +334,6 @@ class InputNetworkConstraint(BaseConstraint):
         """Stores the network; None to set it later."""
         super().__init__(time_step_spec, action_spec, name)
         self.network = input_network
-
-    @property
-    def networks(self) -> list[Any]:
-        """The network, if there is one."""
-        return [] if self.network is None else [self.network]
 
 
 def compute_feasibility_probability(

@@ -35,9 +35,6 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
         self._ensemble = ensemble
         super().__init__(time_step_spec, action_spec, **kwargs)
 
-    def _variables(self) -> Any:
-        return self._ensemble.variables
-
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         parts, _ = self._ensemble(observation)
         return bandit_policy.Prediction(tf.reduce_mean(parts, axis=1), parts=parts)

@@ -83,10 +83,6 @@ class FalconRewardPredictionPolicy(
         """The numbers of rows."""
         return self._num_samples
 
-    def _variables(self) -> Any:
-        own = self._num_samples, self._coefficient, self._hint
-        return [*super()._variables(), *bandit_policy.variables_in(own)]
-
     def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
         allowed = predicted.allowed
         read = greedy_reward_prediction_policy.number

@@ -110,9 +110,6 @@ class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
         """Returns False, as `set_parameters` of the scalarizer changes the program."""
         return False
 
-    def _variables(self) -> Sequence[Any]:
-        return [v for each in self._networks for v in each.variables]
-
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         parts = [
             network_outputs.rewards_of(each, observation) for each in self._networks

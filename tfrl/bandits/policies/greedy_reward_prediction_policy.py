@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import bandit_policy, reward_prediction_base_policy
+from tfrl.bandits.policies import reward_prediction_base_policy
 from tfrl.policies.utils import BanditPolicyType
 
 
@@ -33,9 +33,6 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
         """
         super().__init__(*args, **kwargs)
         self._epsilon = epsilon
-
-    def _variables(self) -> Any:
-        return [*super()._variables(), *bandit_policy.variables_in(self._epsilon)]
 
     def _uniform_share(self) -> tf.Tensor:
         return number(self._epsilon)

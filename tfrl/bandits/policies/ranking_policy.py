@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -102,9 +101,6 @@ class RankingPolicy(tf_policy.TFPolicy):
 
     def _is_pure_tensorflow(self) -> bool:
         return type(self).__module__.startswith("tfrl.")
-
-    def _variables(self) -> Sequence[Any]:
-        return self._network.variables
 
     def _rank(
         self, logits: tf.Tensor, features: tf.Tensor, seed: tf.Tensor

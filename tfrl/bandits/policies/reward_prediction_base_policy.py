@@ -90,10 +90,6 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         """The network that predicts rewards."""
         return self._reward_network
 
-    def _variables(self) -> Sequence[Any]:
-        networks = [each for own in self._constraints for each in own.networks]
-        return [v for each in (self._reward_network, *networks) for v in each.variables]
-
     def _feasible(
         self, observation: Any, allowed: tf.Tensor, seed: tf.Tensor | None
     ) -> tf.Tensor:

@@ -53,10 +53,11 @@ def probabilities(name: str, values: Any) -> np.ndarray:
       ValueError: A number is not in [0, 1].
     """
     found = np.asarray(values, np.float32)
-    if not ((found >= 0) & (found <= 1)).all():
+    wrong = np.argwhere(~((found >= 0) & (found <= 1)))
+    if len(wrong):
         raise ValueError(
-            f"{name}: got {values}, expected probabilities. All parameters should be "
-            "floats in [0, 1]."
+            f"{name}{wrong[0].tolist()}: got {found[tuple(wrong[0])]}, expected a "
+            "probability. All parameters should be floats in [0, 1]."
         )
     return found
 

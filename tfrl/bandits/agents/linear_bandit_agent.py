@@ -18,7 +18,7 @@ from tfrl.bandits.policies import linear_bandit_policy, linear_models
 from tfrl.bandits.policies.linear_models import (
     LinearBanditVariableCollection as LinearBanditVariableCollection,
 )
-from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
@@ -250,9 +250,5 @@ class LinearBanditAgent(LinearModelsAgent):
         return bandit_agent.mean_over_rows(squares, rows)
 
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
-        observation, arms = rows.observation, None
-        if self._accepts_per_arm_features:
-            arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
-            observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
-        x = linear_models.features(observation, arms, self._add_bias)
-        return x if arms is None else x[:, 0]
+        x = linear_models.features(rows.observation, self._add_bias)
+        return x[:, 0] if self._accepts_per_arm_features else x

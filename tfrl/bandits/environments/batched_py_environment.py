@@ -13,6 +13,7 @@ from tfrl.bandits.environments import bandit_py_environment
 from tfrl.environments import native
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
+from tfrl.utils import nest_utils
 from tfrl.utils.random_numbers import seeds
 
 
@@ -108,13 +109,12 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
 
     def _observe(self) -> Any:
         of_all, of_arm = self._functions
-        arms = _drawn(of_arm, self._size * self._num_arms)
-        shape = self._size, self._num_arms
+        members, arms = range(self._size), range(self._num_arms)
+        stack = nest_utils.stack_nested_arrays
+        of_arms = stack([stack([of_arm() for _ in arms]) for _ in members])
         self._observation = {
-            GLOBAL_FEATURE_KEY: _drawn(of_all, self._size),
-            PER_ARM_FEATURE_KEY: tree.map_structure(
-                lambda x: x.reshape(shape + x.shape[1:]), arms
-            ),
+            GLOBAL_FEATURE_KEY: stack([of_all() for _ in members]),
+            PER_ARM_FEATURE_KEY: of_arms,
         }
         return self._observation
 
@@ -124,21 +124,14 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
         With several arms in an action, the features of these are stacked.
         """
         self._check_number(action)
-        of_all, arms = (
-            self._observation[key] for key in (GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY)
-        )
+        members = nest_utils.unstack_nested_arrays(self._observation)
         return [
             (
-                tree.map_structure(lambda x, i=i: x[i], of_all),
-                tree.map_structure(lambda x, i=i, arm=arm: x[i][arm], arms),
+                own[GLOBAL_FEATURE_KEY],
+                tree.map_structure(lambda x, arm=arm: x[arm], own[PER_ARM_FEATURE_KEY]),
             )
-            for i, arm in enumerate(action)
+            for own, arm in zip(members, action, strict=True)
         ]
-
-
-def _drawn(draw: Callable[[], Any], number: int) -> Any:
-    """Returns a nest of so many draws, stacked."""
-    return tree.map_structure(lambda *x: np.stack(x), *(draw() for _ in range(number)))
 
 
 class ProblemPyEnvironment(BatchedPyEnvironment):

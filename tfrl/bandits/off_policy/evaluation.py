@@ -13,7 +13,7 @@ from tfrl.bandits.off_policy.logged_data import LoggedData
 from tfrl.bandits.policies import linear_models
 from tfrl.eval import statistics
 from tfrl.policies import tf_policy
-from tfrl.specs import bandit_spec_utils
+from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
 
 _ROWS = 4096  # In one call of a policy.
@@ -153,25 +153,31 @@ def fitted_rewards(log: LoggedData, num_actions: int, num_folds: int = 2) -> np.
       num_actions: The number of arms, `A`.
       num_folds: The number of parts of the log, each of which the others predict.
     """
-    log, arms = log.checked(), None
-    parts = log.observation
-    key = bandit_spec_utils.PER_ARM_FEATURE_KEY
-    if isinstance(parts, dict) and key in parts:
-        arms, parts = parts[key], parts[bandit_spec_utils.GLOBAL_FEATURE_KEY]
-    size = len(log.action)
-    flat = [np.reshape(x, [size, -1]) for x in tf.nest.flatten(parts)]
-    x = linear_models.features(np.concatenate(flat, axis=1), arms, True).numpy()
+    log = log.checked()
+    context, size = log.observation, len(log.action)
+
+    def joined(nest: Any) -> np.ndarray:
+        flat = [np.reshape(x, [size, -1]) for x in tf.nest.flatten(nest)]
+        return np.concatenate(flat, axis=1)
+
+    has_arms = isinstance(context, dict) and PER_ARM_FEATURE_KEY in context
+    if has_arms:
+        of_all = joined(context[GLOBAL_FEATURE_KEY])
+        context = {**context, GLOBAL_FEATURE_KEY: of_all}
+    else:
+        context = joined(context)
+    x = linear_models.features(context, True).numpy()
     rows, fold = np.arange(size), np.arange(size) % num_folds
     predicted = np.zeros([size, num_actions])
     for k in range(num_folds):
         models = linear_models.LinearBanditVariableCollection(
-            x.shape[-1], num_actions if arms is None else 1
+            x.shape[-1], 1 if has_arms else num_actions
         )
         seen = rows[fold != k]
         for some in np.array_split(seen, -(-len(seen) // _ROWS)):
             action = log.action[some]
-            own = x[some] if arms is None else x[some, action]
-            model = tf.constant(action if arms is None else 0 * action, tf.int32)
+            own = x[some, action] if has_arms else x[some]
+            model = tf.constant(0 * action if has_arms else action, tf.int32)
             models.add(own, log.reward[some], np.ones(len(some)), model, 1.0)
         theta = models.theta.numpy().T
         predicted[fold == k] = np.reshape(x[fold == k] @ theta, [-1, num_actions])

@@ -266,11 +266,6 @@ class BanditPolicy(tf_policy.TFPolicy):
         return policy_step.PolicyStep(distribution, policy_state, info)
 
 
-def variables_in(*values: Any) -> list[tf.Variable]:
-    """Returns the variables in nests of values."""
-    return [v for v in tf.nest.flatten(values) if isinstance(v, tf.Variable)]
-
-
 def in_each_row(values: tf.Tensor, observation: Any) -> tf.Tensor:
     """Returns the numbers of arms `[A]` for each row of observations, `[B, A]`."""
     first = tf.nest.flatten(observation)[0]

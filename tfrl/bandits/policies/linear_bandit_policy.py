@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrl.bandits.policies import bandit_policy, largest, linear_models
 from tfrl.policies.utils import BanditPolicyType, InfoFields
-from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
@@ -94,17 +94,16 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
           ValueError: `alpha` is negative, or the number or the size of the models does
             not fit the specs.
         """
-        del eig_vals, eig_matrix
+        del eig_vals, eig_matrix, num_samples
         if not isinstance(alpha, tf.Variable):
             number_checks.check_number("alpha", alpha, 0, remedy="0 does not explore")
-        self._models = linear_models.LinearModels(
-            cov_matrix, data_vector, num_samples, theta, inverse, tikhonov_weight
-        )
         splitter = observation_and_action_constraint_splitter
         shape = linear_models.shape_of(
             time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
         )
-        self._models.check(*shape)
+        self._models = linear_models.LinearModels(
+            shape, cov_matrix, data_vector, theta, inverse, tikhonov_weight
+        )
         self._strategy = exploration_strategy
         self._alpha = alpha
         self._add_bias = add_bias
@@ -124,15 +123,8 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             seed=seed,
         )
 
-    def _variables(self) -> Sequence[Any]:
-        return self._models.used_variables(self._alpha)
-
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        arms = None
-        if self._accepts_per_arm_features:
-            arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
-            observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
-        x = linear_models.features(observation, arms, self._add_bias)
+        x = linear_models.features(observation, self._add_bias)
         return bandit_policy.Prediction(*self._models.predict(x, self._alpha))
 
     def _scores(

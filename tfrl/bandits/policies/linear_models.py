@@ -11,9 +11,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import bandit_policy, linalg
+from tfrl.bandits.policies import linalg
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
+from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
@@ -177,35 +178,42 @@ class LinearModels(tf.Module):
 
     def __init__(
         self,
+        shape: tuple[int, int],
         cov_matrix: Any,
         data_vector: Any,
-        num_samples: Any,
         theta: Any = None,
         inverse: Any = None,
         tikhonov_weight: float = 1.0,
     ) -> None:
-        """Stores the models; see `LinearBanditPolicy` for the arguments."""
-        super().__init__()
-        self._sums = cov_matrix, data_vector, num_samples
-        self._theta, self._inverse = theta, inverse
-        self._ridge = ridge_of(tikhonov_weight)
+        """Stores what predictions depend on; see `LinearBanditPolicy`.
 
-    def check(self, context_dim: int, num_models: int) -> None:
-        """Raises ValueError unless there are models of this number and size."""
-        sizes = {"cov_matrix": 2 * [context_dim], "data_vector": [context_dim]}
-        for (name, size), sums in zip(sizes.items(), self._sums[:2], strict=True):
-            shape, expected = tf.convert_to_tensor(sums).shape, [num_models, *size]
-            if shape != expected:
+        Args:
+          shape: The numbers of features and of models; see `shape_of`.
+          cov_matrix: See `LinearBanditPolicy`; unused with `inverse`.
+          data_vector: See `LinearBanditPolicy`; unused with `theta`.
+          theta: See `LinearBanditPolicy`.
+          inverse: See `LinearBanditPolicy`.
+          tikhonov_weight: See `LinearBanditPolicy`.
+
+        Raises:
+          ValueError: There are models of another number or size.
+        """
+        super().__init__()
+        context_dim, num_models = shape
+        for name, sums, expected in (
+            ("cov_matrix", cov_matrix, [num_models, context_dim, context_dim]),
+            ("data_vector", data_vector, [num_models, context_dim]),
+        ):
+            given = tf.convert_to_tensor(sums).shape
+            if given != expected:
                 raise ValueError(
-                    f"{name}: got shape {shape}, expected {expected} by the specs; "
+                    f"{name}: got shape {given}, expected {expected} by the specs; "
                     "give models of this number and size."
                 )
-
-    def used_variables(self, alpha: Any = None) -> list[tf.Variable]:
-        """Returns the variables that predictions with `alpha` depend on."""
-        kept = self._theta, self._inverse, alpha
-        used = kept if self._inverse is not None else (*self._sums, *kept)
-        return bandit_policy.variables_in(used)
+        self._cov_matrix = cov_matrix if inverse is None else None
+        self._data_vector = data_vector if theta is None else None
+        self._theta, self._inverse = theta, inverse
+        self._ridge = ridge_of(tikhonov_weight)
 
     def predict(self, x: tf.Tensor, alpha: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns means `x' theta` and deviations `alpha sqrt(x' P x)`, `[B, A]`.
@@ -215,14 +223,13 @@ class LinearModels(tf.Module):
             one model for all arms.
           alpha: The factor of the deviations, a number or a variable.
         """
-        cov_matrix, data_vector, _ = self._sums
         inverse, theta = self._inverse, self._theta
         if inverse is None:
-            sums = tf.cast(tf.convert_to_tensor(cov_matrix), tf.float64)
+            sums = tf.cast(tf.convert_to_tensor(self._cov_matrix), tf.float64)
             identity = tf.eye(sums.shape[-1], dtype=tf.float64)
             inverse = tf.linalg.inv(sums + self._ridge * identity)
         if theta is None:
-            vector = tf.cast(tf.convert_to_tensor(data_vector), tf.float64)
+            vector = tf.cast(tf.convert_to_tensor(self._data_vector), tf.float64)
             theta = tf.linalg.matvec(inverse, vector)
         inverse, theta = tf.cast(inverse, tf.float64), tf.cast(theta, tf.float64)
         if x.shape.rank == 2:
@@ -264,23 +271,23 @@ def ridge_of(tikhonov_weight: float) -> float:
     return max(tikhonov_weight, _LEAST_RIDGE)
 
 
-def features(
-    global_features: tf.Tensor, arm_features: tf.Tensor | None, add_bias: bool
-) -> tf.Tensor:
+def features(observation: Any, add_bias: bool) -> tf.Tensor:
     """Returns the features of models, float64: `[B, d]`, or `[B, A, d]` with arms.
 
     Args:
-      global_features: `[B, G]`; `[B]` is one feature.
-      arm_features: `[B, A, P]`, or None.
+      observation: `[B, G]`; `[B]` is one feature. With features of arms, a dictionary
+        of such global ones, and of those of arms `[B, A, P]`.
       add_bias: Whether a 1 follows the global features.
     """
-    x = tf.cast(global_features, tf.float64)
+    has_arms = isinstance(observation, dict)
+    of_all = observation[GLOBAL_FEATURE_KEY] if has_arms else observation
+    x = tf.cast(of_all, tf.float64)
     if x.shape.rank == 1:
         x = x[:, tf.newaxis]
     if add_bias:
         x = tf.concat([x, tf.ones_like(x[:, :1])], axis=1)
-    if arm_features is None:
+    if not has_arms:
         return x
-    arms = tf.cast(arm_features, tf.float64)
+    arms = tf.cast(observation[PER_ARM_FEATURE_KEY], tf.float64)
     x = tf.repeat(x[:, tf.newaxis], arms.shape[1], axis=1)
     return tf.concat([x, arms], axis=2)

@@ -134,10 +134,15 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             action_spec = tensor_spec.BoundedTensorSpec(
                 [], tf.int32, 0, num_actions - 1
             )
+        del num_samples
         self._models = linear_models.LinearModels(
-            cov_matrix, data_vector, num_samples, theta, inverse, tikhonov_weight
+            (encoding_dim, num_models),
+            cov_matrix,
+            data_vector,
+            theta,
+            inverse,
+            tikhonov_weight,
         )
-        self._models.check(encoding_dim, num_models)
         self._actions_from_reward_layer = actions_from_reward_layer
         self._distributed_use_reward_layer = distributed_use_reward_layer
         self._epsilon = epsilon_greedy
@@ -152,14 +157,6 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             name=name,
             seed=seed,
         )
-
-    def _variables(self) -> Sequence[Any]:
-        return [
-            *self._encoding_network.variables,
-            *self._reward_layer.variables,
-            *self._models.used_variables(self._alpha),
-            *bandit_policy.variables_in(self._actions_from_reward_layer),
-        ]
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
         observation = network_outputs.network_input(observation)

@@ -117,13 +117,6 @@ class Exp3MixtureAgent(mixture_agent.MixtureAgent):
         shares = tfp.distributions.Categorical(logits=self._logits)
         super().__init__(shares, agents, name=name, **kwargs)
 
-    def _variables(self) -> list[tf.Variable]:
-        return [
-            *super()._variables(),
-            *self._variable_collection.variables,
-            self._logits,
-        ]
-
     def _set_logits(self) -> None:
         sums = self._variable_collection.reward_aggregates
         temperature = tf.maximum(

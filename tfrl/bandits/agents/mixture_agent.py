@@ -14,7 +14,6 @@ from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import mixture_policy
 from tfrl.trajectories import trajectory
 from tfrl.trajectories.time_step import StepType
-from tfrl.utils import variables
 
 
 class MixtureAgent(bandit_agent.BanditAgent):
@@ -80,11 +79,6 @@ class MixtureAgent(bandit_agent.BanditAgent):
     def _initialize(self) -> None:
         for agent in self._agents:
             agent.initialize()
-
-    def _variables(self) -> list[tf.Variable]:
-        return variables.as_tf_variables(
-            v for agent in self._agents for v in agent.variables
-        )
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None

@@ -95,8 +95,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             not fit the specs.
         """
         del eig_vals, eig_matrix, num_samples
-        if not isinstance(alpha, tf.Variable):
-            number_checks.check_number("alpha", alpha, 0, remedy="0 does not explore")
+        number_checks.check_number("alpha", alpha, 0, remedy="0 does not explore")
         splitter = observation_and_action_constraint_splitter
         shape = linear_models.shape_of(
             time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias

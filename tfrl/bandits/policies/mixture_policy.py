@@ -13,7 +13,6 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import variables
 from tfrl.utils.random_numbers import seeds
 
 MIXTURE_AGENT_ID = "mixture_agent_id"
@@ -91,11 +90,6 @@ class MixturePolicy(tf_policy.TFPolicy):
     def accepts_per_arm_features(self) -> bool:
         """Whether the observation has features of the arms."""
         return getattr(self._policies[0], "accepts_per_arm_features", False)
-
-    def _variables(self) -> Sequence[Any]:
-        found = [v for policy in self._policies for v in policy.variables()]
-        found += self._mixture_distribution.variables
-        return variables.as_tf_variables(found)
 
     def _is_pure_tensorflow(self) -> bool:
         return all(policy._is_pure_tensorflow() for policy in self._policies)

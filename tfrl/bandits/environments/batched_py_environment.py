@@ -112,11 +112,10 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
         members, arms = range(self._size), range(self._num_arms)
         stack = nest_utils.stack_nested_arrays
         of_arms = stack([stack([of_arm() for _ in arms]) for _ in members])
-        self._observation = {
+        return {
             GLOBAL_FEATURE_KEY: stack([of_all() for _ in members]),
             PER_ARM_FEATURE_KEY: of_arms,
         }
-        return self._observation
 
     def _features_of(self, action: Any) -> list[tuple[Any, Any]]:
         """Returns the global features and those of the chosen arm for each member.
@@ -124,7 +123,7 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
         With several arms in an action, the features of these are stacked.
         """
         self._check_number(action)
-        members = nest_utils.unstack_nested_arrays(self._observation)
+        members = nest_utils.unstack_nested_arrays(self.current_time_step().observation)
         return [
             (
                 own[GLOBAL_FEATURE_KEY],

@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.bandits.environments import bandit_tf_environment
-from tfrl.compilation import stored_values
 from tfrl.distributions import sampling
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -168,11 +167,6 @@ class NonStationaryStochasticEnvironment(bandit_tf_environment.BanditTFEnvironme
             dynamics.batch_size,
         )
         self._env_time = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._observation = stored_values.StoredNest(
-            tensor_spec.add_outer_dims_nest(
-                dynamics.observation_spec, (dynamics.batch_size,)
-            )
-        )
 
     @property
     def environment_dynamics(self) -> EnvironmentDynamics:
@@ -180,12 +174,11 @@ class NonStationaryStochasticEnvironment(bandit_tf_environment.BanditTFEnvironme
         return self._environment_dynamics
 
     def _observe(self) -> Any:
-        now = self._env_time.read_value()
-        self._observation.assign(self._environment_dynamics.observation(now))
-        return self._observation.read()
+        return self._environment_dynamics.observation(self._env_time.read_value())
 
     def _apply_action(self, action: Any) -> tf.Tensor:
         now = self._env_time.read_value()
-        rewards = self._environment_dynamics.reward(self._observation.read(), now)
+        observation = self._latest.read().observation
+        rewards = self._environment_dynamics.reward(observation, now)
         self._env_time.assign_add(self.batch_size)
         return tf.gather(rewards, tf.cast(action, tf.int32), batch_dims=1)

@@ -75,17 +75,12 @@ class RankingTFEnvironment(bandit_tf_environment.BanditTFEnvironment):
             name,
             seed=seed,
         )
-        self._relevance = tf.Variable(
-            tf.zeros([batch_size, num_items]), trainable=False, name="relevance"
-        )
 
     def _observe(self) -> Any:
         size, num_global = self._matrix.shape
         for_global, for_items = seeds.split_seed(self._next_seed(), 2)
         common = seeds.normal(for_global, [self.batch_size, num_global])
         items = seeds.normal(for_items, [self.batch_size, self._num_items, size])
-        of_all = tf.matmul(common, self._matrix, transpose_b=True)
-        self._relevance.assign(tf.linalg.matvec(items, of_all))
         return {
             bandit_spec_utils.GLOBAL_FEATURE_KEY: common,
             bandit_spec_utils.PER_ARM_FEATURE_KEY: items,
@@ -93,7 +88,11 @@ class RankingTFEnvironment(bandit_tf_environment.BanditTFEnvironment):
 
     def _apply_action(self, action: Any) -> Any:
         index = tf.minimum(action, self._num_items - 1)
-        relevance = tf.gather(self._relevance, index, batch_dims=1)
+        observation = self._latest.read().observation
+        of_all = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
+        items = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
+        of_all = tf.matmul(of_all, self._matrix, transpose_b=True)
+        relevance = tf.gather(tf.linalg.matvec(items, of_all), index, batch_dims=1)
         probability = tf.sigmoid(relevance) * self._probabilities
         probability = tf.where(action < self._num_items, probability, 0.0)
         unit = seeds.uniform(self._next_seed(), tf.shape(probability))

@@ -61,12 +61,12 @@ class StationaryStochasticPyEnvironment(batched_py_environment.BatchedPyEnvironm
         return found if len(found) > 1 else found[bandit_spec_utils.REWARD_SPEC_KEY]
 
     def _observe(self) -> Any:
-        self._observation = np.asarray(self._context_sampling_fn())
-        return self._observation
+        return np.asarray(self._context_sampling_fn())
 
     def _apply_action(self, action: Any) -> Any:
         self._check_number(action)
-        pairs = list(zip(action, self._observation, strict=True))
+        contexts = self.current_time_step().observation
+        pairs = list(zip(action, contexts, strict=True))
         return self._reward_of(
             {
                 key: np.stack([fns[arm](x) for arm, x in pairs])

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
 from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
@@ -92,7 +91,6 @@ class MixtureAgent(bandit_agent.BanditAgent):
         self._count(*losses)
         return tf_agent.LossInfo(tf.add_n(losses), extra=())
 
-    @override
     def _loss(
         self,
         experience: Any,

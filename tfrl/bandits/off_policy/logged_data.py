@@ -95,18 +95,13 @@ class LoggedData(NamedTuple):
                 lambda x: np.asarray(x)[rows, log.action], context[_ARMS]
             )
             info = info._replace(chosen_arm_features=chosen)
-        columns = tf.nest.map_structure(
+        frames = trajectory.single_step(
+            log.observation, log.action, info, log.reward, np.zeros_like(log.reward)
+        )
+        frames = tf.nest.map_structure(
             lambda x, leaf: np.asarray(x, leaf.dtype.as_numpy_dtype)[:, np.newaxis],
-            (log.observation, log.action, info, log.reward, np.zeros_like(log.reward)),
-            (
-                spec.observation,
-                spec.action,
-                spec.policy_info,
-                spec.reward,
-                spec.discount,
-            ),
+            frames,
+            spec,
         )
-        dataset = tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
-        return dataset.map(
-            lambda *row: agent.preprocess_sequence(trajectory.single_step(*row))
-        )
+        dataset = tf.data.Dataset.from_tensor_slices(frames).batch(batch_size)
+        return dataset.map(agent.preprocess_sequence)

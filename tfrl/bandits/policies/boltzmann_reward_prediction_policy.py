@@ -7,12 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import (
-    bandit_policy,
-    greedy_reward_prediction_policy,
-    largest,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.policies import bandit_policy, largest, reward_prediction_base_policy
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.utils.random_numbers import seeds
 
@@ -90,7 +85,7 @@ class BoltzmannRewardPredictionPolicy(
             scale = tf.cast(self._scales(), tf.float64) * tf.ones_like(mean)
             return largest.of_gumbel(mean, scale, predicted.allowed)
         temperature = tf.maximum(
-            greedy_reward_prediction_policy.number(self._temperature),
+            reward_prediction_base_policy.number(self._temperature),
             _LEAST_TEMPERATURE,
         )
         return bandit_policy.log_softmax(

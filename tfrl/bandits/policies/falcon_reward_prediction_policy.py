@@ -8,11 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import (
-    bandit_policy,
-    greedy_reward_prediction_policy,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.policies import bandit_policy, reward_prediction_base_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType
 
@@ -85,10 +81,12 @@ class FalconRewardPredictionPolicy(
 
     def _log_probabilities(self, predicted: bandit_policy.Prediction) -> tf.Tensor:
         allowed = predicted.allowed
-        read = greedy_reward_prediction_policy.number
-        coefficients: Any = _COEFFICIENTS
+        read = reward_prediction_base_policy.number
         if self._hint is None:
-            coefficients = [tf.maximum(read(self._coefficient), 0.0)]
+            coefficients, limit = [tf.maximum(read(self._coefficient), 0.0)], 1.0
+        else:
+            coefficients = _COEFFICIENTS
+            limit = tf.clip_by_value(read(self._hint), 0.0, 1.0)
         number = tf.reduce_sum(tf.cast(allowed, tf.float32), axis=1)[:, None, None]
         rows = tf.reduce_sum(
             reward_prediction_base_policy.numbers_of(self._num_samples)
@@ -104,15 +102,10 @@ class FalconRewardPredictionPolicy(
         # [B, A, coefficients].
         others = tf.math.divide_no_nan(1.0, number + gamma * gaps[..., tf.newaxis])
         others *= is_other[..., tf.newaxis]
-        explores = tf.reduce_sum(others, axis=1)
-        if self._hint is None:
-            index = tf.zeros_like(explores[:, 0], tf.int32)
-        else:
-            # The first that is small enough, or the last.
-            fits = explores <= tf.clip_by_value(read(self._hint), 0.0, 1.0)
-            last = tf.fill(tf.shape(fits)[:1], len(_COEFFICIENTS) - 1)
-            index = tf.argmax(tf.cast(fits, tf.int32), axis=1, output_type=tf.int32)
-            index = tf.where(tf.reduce_any(fits, axis=1), index, last)
+        # The first coefficient that explores little enough, or the last.
+        fits = tf.cast(tf.reduce_sum(others, axis=1)[:, :-1] <= limit, tf.int32)
+        fits = tf.pad(fits, [[0, 0], [0, 1]], constant_values=1)
+        index = tf.argmax(fits, axis=1, output_type=tf.int32)
         chosen = tf.gather(others, index, axis=2, batch_dims=1)
         rest = 1 - tf.reduce_sum(chosen, axis=1, keepdims=True)
         probability = chosen + best * rest

@@ -35,9 +35,4 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
         self._epsilon = epsilon
 
     def _uniform_share(self) -> tf.Tensor:
-        return number(self._epsilon)
-
-
-def number(value: Any) -> tf.Tensor:
-    """Returns the float32 number of a number, a variable, or a function."""
-    return tf.cast(value() if callable(value) else value, tf.float32)
+        return reward_prediction_base_policy.number(self._epsilon)

@@ -17,6 +17,11 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
+def number(value: Any) -> tf.Tensor:
+    """Returns the float32 number of a number, a variable, or a function."""
+    return tf.cast(value() if callable(value) else value, tf.float32)
+
+
 def numbers_of(num_samples_list: Sequence[tf.Variable]) -> tf.Tensor:
     """Returns the numbers in variables, float32, one after the other."""
     return tf.concat(

@@ -2,7 +2,6 @@ from . import drawn_networks as drawn_networks
 from . import global_and_arm_feature_network as global_and_arm_feature_network
 from . import heteroscedastic_q_network as heteroscedastic_q_network
 from . import network_outputs as network_outputs
-from . import reward_network as reward_network
 from .drawn_networks import DropoutRewardNetwork as DropoutRewardNetwork
 from .drawn_networks import EnsembleRewardNetwork as EnsembleRewardNetwork
 from .global_and_arm_feature_network import (

@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.bandits.networks import heteroscedastic_q_network, reward_network
+from tfrl.bandits.networks import heteroscedastic_q_network, network_outputs
 from tfrl.keras_layers import stacked_dense
 from tfrl.networks.construction import seeding
 from tfrl.utils.random_numbers import seeds
 
 
-class DropoutRewardNetwork(reward_network.RewardNetwork):
+class DropoutRewardNetwork(network_outputs.RewardNetwork):
     """Maps an observation to rewards `[B, A]`; each seed draws another network.
 
     `draw` drops units as a pure function of a seed, and each row has a mask of its own.
@@ -101,7 +101,7 @@ class DropoutRewardNetwork(reward_network.RewardNetwork):
         return tf.where(kept, x / (1 - rate), 0.0)
 
 
-class EnsembleRewardNetwork(reward_network.RewardNetwork):
+class EnsembleRewardNetwork(network_outputs.RewardNetwork):
     """Maps an observation to the rewards of each of K networks, `[B, K, A]`.
 
     The networks differ in their first weights. Each layer is one batched product.

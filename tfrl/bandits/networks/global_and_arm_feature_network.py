@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.bandits.networks import reward_network
+from tfrl.bandits.networks import network_outputs
 from tfrl.networks import encoding_network, network, q_network
 from tfrl.networks.construction import seeding
 from tfrl.specs import tensor_spec
@@ -93,7 +93,7 @@ def create_feed_forward_dot_product_network(
     return GlobalAndArmDotProductNetwork(observation_spec, *towers)
 
 
-class _TwoTowers(reward_network.RewardNetwork):
+class _TwoTowers(network_outputs.RewardNetwork):
     """Base of networks with a tower for global and one for arm features."""
 
     def __init__(

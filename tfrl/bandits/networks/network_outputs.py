@@ -1,7 +1,8 @@
-"""The inputs and outputs of networks that predict rewards."""
+"""Networks that predict rewards: their base class, inputs and outputs."""
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 from tfrl.bandits.networks import heteroscedastic_q_network
@@ -10,6 +11,25 @@ from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
+
+
+class RewardNetwork(network.Network):
+    """Maps observations to rewards, which a subclass computes in `_rewards`."""
+
+    @abc.abstractmethod
+    def _rewards(self, observation: Any, training: bool) -> Any:
+        """Returns the rewards of all arms, for each row."""
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[Any, Any]:
+        """Returns the rewards of all arms, and the network state as it was."""
+        del step_type
+        return self._rewards(observation, training), network_state
 
 
 def network_input(observation: Any) -> Any:

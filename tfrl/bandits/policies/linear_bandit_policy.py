@@ -138,3 +138,31 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
         if self._strategy == ExplorationStrategy.optimistic:
             return super()._log_probabilities(predicted)
         return largest.of_normal(predicted.mean, predicted.deviation, predicted.allowed)
+
+
+class OneStrategyPolicy(LinearBanditPolicy):
+    """Base of linear policies that explore in one way, without the argument for it."""
+
+    _own_strategy = ExplorationStrategy.optimistic
+
+    def __init__(
+        self,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        cov_matrix: Any,
+        data_vector: Any,
+        num_samples: Any,
+        time_step_spec: ts.TimeStep,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Creates the policy; see `LinearBanditPolicy`."""
+        super().__init__(
+            action_spec,
+            cov_matrix,
+            data_vector,
+            num_samples,
+            time_step_spec,
+            self._own_strategy,
+            *args,
+            **kwargs,
+        )

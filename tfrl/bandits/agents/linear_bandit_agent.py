@@ -105,14 +105,17 @@ class LinearModelsAgent(bandit_agent.SumsAgent):
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
         """Returns the features of the chosen arms, float64 `[n, d]`."""
 
-    def _predicted(self, rows: bandit_agent.Rows) -> tf.Tensor:
-        """Returns the rewards that the models predict, float64 `[n]`."""
+    def _predicted(self, rows: bandit_agent.Rows, x: tf.Tensor) -> tf.Tensor:
+        """Returns the rewards that the models predict by features, float64 `[n]`."""
         theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
-        return tf.reduce_sum(theta * self._features(rows), axis=1)
+        return tf.reduce_sum(theta * x, axis=1)
 
     def _add(self, rows: bandit_agent.Rows) -> None:
+        self._add_features(rows, self._features(rows))
+
+    def _add_features(self, rows: bandit_agent.Rows, x: tf.Tensor) -> None:
         self._variable_collection.add(
-            self._features(rows),
+            x,
             tf.cast(rows.reward, tf.float64),
             tf.cast(rows.weights, tf.float64),
             rows.action,
@@ -245,7 +248,8 @@ class LinearBanditAgent(LinearModelsAgent):
     def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         """Returns the mean squared error of the predicted rewards, weighted."""
         del training
-        errors = self._predicted(rows) - tf.cast(rows.reward, tf.float64)
+        predicted = self._predicted(rows, self._features(rows))
+        errors = predicted - tf.cast(rows.reward, tf.float64)
         squares = tf.square(tf.cast(errors, tf.float32))
         return bandit_agent.mean_over_rows(squares, rows)
 

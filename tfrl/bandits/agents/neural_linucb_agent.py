@@ -182,9 +182,10 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
 
         def later() -> tf.Tensor:
             rows = self._all_rows(experience, weights)
-            loss = self._error_of_models(rows)
+            x = self._features(rows)
+            loss = self._error_of_models(rows, x)
             with tf.control_dependencies([loss]):
-                self._add(rows)
+                self._add_features(rows, x)
             self._count(loss)
             return loss
 
@@ -203,7 +204,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     def _loss_of(self, rows: bandit_agent.Rows, training: bool) -> tf.Tensor:
         """Returns the mean error of the present phase's predictions, weighted."""
         first = self._error_of_layer(rows, training)
-        later = self._error_of_models(rows)
+        later = self._error_of_models(rows, self._features(rows))
         return tf.where(self.actions_from_reward_layer.read_value(), first, later)
 
     def _whole_loss(self, batch: Any) -> tuple[tf.Tensor, dict[str, Any]]:
@@ -225,8 +226,8 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         predicted = tf.gather(output, rows.action, batch_dims=1)
         return self._mean_error(predicted, rows)
 
-    def _error_of_models(self, rows: bandit_agent.Rows) -> tf.Tensor:
-        return self._mean_error(tf.cast(self._predicted(rows), tf.float32), rows)
+    def _error_of_models(self, rows: bandit_agent.Rows, x: tf.Tensor) -> tf.Tensor:
+        return self._mean_error(tf.cast(self._predicted(rows, x), tf.float32), rows)
 
     def _mean_error(self, predicted: tf.Tensor, rows: bandit_agent.Rows) -> tf.Tensor:
         error = self._error_loss_fn(tf.cast(rows.reward, tf.float32), predicted)

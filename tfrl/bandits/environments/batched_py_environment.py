@@ -13,6 +13,7 @@ from tfrl.bandits.environments import bandit_py_environment
 from tfrl.environments import native
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
+from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils
 from tfrl.utils.random_numbers import seeds
 
@@ -53,12 +54,13 @@ class BatchedPyEnvironment(bandit_py_environment.BanditPyEnvironment):
         """The number of members."""
         return self._size
 
-    def _check_number(self, action: Any) -> None:
+    def _step(self, action: Any) -> ts.TimeStep:
         if len(action) != self._size:
             raise ValueError(
                 f"action: got {len(action)} arms, expected {self._size}: the number of "
                 "actions must match the batch size; give one for each member."
             )
+        return super()._step(action)
 
 
 class FeaturesPyEnvironment(BatchedPyEnvironment):
@@ -122,7 +124,6 @@ class FeaturesPyEnvironment(BatchedPyEnvironment):
 
         With several arms in an action, the features of these are stacked.
         """
-        self._check_number(action)
         members = nest_utils.unstack_nested_arrays(self.current_time_step().observation)
         return [
             (
@@ -172,7 +173,6 @@ class ProblemPyEnvironment(BatchedPyEnvironment):
         return tf.nest.map_structure(lambda x: x.numpy(), self._time_step.observation)
 
     def _apply_action(self, action: Any) -> Any:
-        self._check_number(action)
         self._last_means = self._bandit.physical_state()["round"].means.numpy()
         self._time_step = self._bandit.step(action)
         return self._time_step.reward.numpy()

@@ -64,7 +64,6 @@ class StationaryStochasticPyEnvironment(batched_py_environment.BatchedPyEnvironm
         return np.asarray(self._context_sampling_fn())
 
     def _apply_action(self, action: Any) -> Any:
-        self._check_number(action)
         contexts = self.current_time_step().observation
         pairs = list(zip(action, contexts, strict=True))
         return self._reward_of(

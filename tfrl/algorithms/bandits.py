@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl import agents, bandits, networks, policies, specs, train
+from tfrl import agents, bandits, networks, specs, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
     COUNT,
@@ -94,7 +94,7 @@ class Bandit(algorithm.Algorithm):
         takes the most probable arm, as for other algorithms.
         """
         agent = super().make_agent()
-        agent._policy = policies.greedy_policy.GreedyPolicy(agent.collect_policy)
+        agent.act_greedily()
         return agent
 
     def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:

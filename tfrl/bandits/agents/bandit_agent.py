@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
 from tfrl.compilation import replicas
-from tfrl.policies import tf_policy
+from tfrl.policies import greedy_policy, tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import trajectory
@@ -86,6 +86,10 @@ class BanditAgent(tf_agent.TFAgent):
         """The number of arms."""
         spec: Any = self.action_spec
         return policy_utils.get_num_actions_from_tensor_spec(spec)
+
+    def act_greedily(self) -> None:
+        """Lets `policy` take the most probable arm; `collect_policy` still explores."""
+        self._policy = greedy_policy.GreedyPolicy(self.collect_policy)
 
     def _preprocess_sequence(self, experience: Any) -> Any:
         """Leaves out the features of all arms; the info has those of the chosen one."""

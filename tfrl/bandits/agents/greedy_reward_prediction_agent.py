@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
@@ -22,6 +22,32 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common
 from tfrl.utils.optimization import optimizers
+
+
+class SettingsBesideCounts(TypedDict, total=False):
+    """`RewardSettings` without the counts of samples."""
+
+    observation_and_action_constraint_splitter: types.Splitter | None
+    accepts_per_arm_features: bool
+    constraints: Sequence[constraint_module.BaseConstraint]
+    error_loss_fn: types.LossFn
+    gradient_clipping: float | None
+    debug_summaries: bool
+    summarize_grads_and_vars: bool
+    enable_summaries: bool
+    emit_policy_info: Sequence[str]
+    train_step_counter: tf.Variable | None
+    laplacian_matrix: types.TensorLike | None
+    laplacian_smoothing_weight: float
+    name: str | None
+    emit_log_probability: bool
+    seed: int | None
+
+
+class RewardSettings(SettingsBesideCounts, total=False):
+    """The optional arguments of `GreedyRewardPredictionAgent` as keywords."""
+
+    num_samples_list: Sequence[tf.Variable]
 
 
 class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):

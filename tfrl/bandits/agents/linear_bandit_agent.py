@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
@@ -122,6 +122,28 @@ class LinearModelsAgent(bandit_agent.SumsAgent):
             self._ridge,
             self._forgetting,
         )
+
+
+class LinearBanditSettings(TypedDict, total=False):
+    """The optional arguments of `LinearBanditAgent` as keywords."""
+
+    variable_collection: LinearBanditVariableCollection | None
+    alpha: Any
+    gamma: float
+    use_eigendecomp: bool
+    tikhonov_weight: float
+    add_bias: bool
+    emit_policy_info: Sequence[str]
+    emit_log_probability: bool
+    observation_and_action_constraint_splitter: types.Splitter | None
+    accepts_per_arm_features: bool
+    debug_summaries: bool
+    summarize_grads_and_vars: bool
+    enable_summaries: bool
+    dtype: tf.DType
+    name: str | None
+    train_step_counter: tf.Variable | None
+    seed: int | None
 
 
 class LinearBanditAgent(LinearModelsAgent):

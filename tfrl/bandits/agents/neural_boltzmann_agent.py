@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from tfrl.bandits.agents import greedy_reward_prediction_agent
 from tfrl.bandits.policies import boltzmann_reward_prediction_policy
@@ -20,7 +20,7 @@ class NeuralBoltzmannAgent(greedy_reward_prediction_agent.GreedyRewardPrediction
         temperature: Any = 1.0,
         boltzmann_gumbel_exploration_constant: float | None = None,
         *args: Any,
-        **kwargs: Any,
+        **settings: Unpack[greedy_reward_prediction_agent.RewardSettings],
     ) -> None:
         """Makes the agent; see `GreedyRewardPredictionAgent` for other arguments.
 
@@ -31,7 +31,7 @@ class NeuralBoltzmannAgent(greedy_reward_prediction_agent.GreedyRewardPrediction
         self._temperature = temperature
         self._constant = boltzmann_gumbel_exploration_constant
         super().__init__(
-            time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
+            time_step_spec, action_spec, reward_network, optimizer, *args, **settings
         )
 
     def _make_policy(self, **kwargs: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from tfrl.bandits.agents import greedy_reward_prediction_agent
 from tfrl.bandits.policies import greedy_reward_prediction_policy
@@ -23,7 +23,7 @@ class NeuralEpsilonGreedyAgent(
         epsilon: Any,
         *args: Any,
         info_fields_to_inherit_from_greedy: Sequence[str] = (),
-        **kwargs: Any,
+        **settings: Unpack[greedy_reward_prediction_agent.RewardSettings],
     ) -> None:
         """Makes the agent; see `GreedyRewardPredictionAgent` for other arguments.
 
@@ -36,7 +36,7 @@ class NeuralEpsilonGreedyAgent(
         del info_fields_to_inherit_from_greedy
         self._epsilon = epsilon
         super().__init__(
-            time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
+            time_step_spec, action_spec, reward_network, optimizer, *args, **settings
         )
 
     def _make_policy(self, **kwargs: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import tensorflow as tf
 
@@ -27,7 +27,7 @@ class NeuralFalconAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         exploitation_coefficient: Any = 1.0,
         max_exploration_probability_hint: Any = None,
         *args: Any,
-        **kwargs: Any,
+        **settings: Unpack[greedy_reward_prediction_agent.SettingsBesideCounts],
     ) -> None:
         """Makes the agent; see `GreedyRewardPredictionAgent` for other arguments.
 
@@ -38,9 +38,12 @@ class NeuralFalconAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAge
         """
         self._coefficient = exploitation_coefficient
         self._hint = max_exploration_probability_hint
-        kwargs["num_samples_list"] = num_samples_list
+        given: greedy_reward_prediction_agent.RewardSettings = {
+            **settings,
+            "num_samples_list": num_samples_list,
+        }
         super().__init__(
-            time_step_spec, action_spec, reward_network, optimizer, *args, **kwargs
+            time_step_spec, action_spec, reward_network, optimizer, *args, **given
         )
 
     def _make_policy(self, **kwargs: Any) -> Any:

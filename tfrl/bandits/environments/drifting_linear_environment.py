@@ -64,6 +64,22 @@ class DriftingLinearDynamics(bandit.LinearDynamics):
 class DriftingLinearEnvironment(bandit.NonStationaryStochasticEnvironment):
     """The bandit of `DriftingLinearDynamics`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the dynamics; see `DriftingLinearDynamics` for the arguments."""
-        super().__init__(DriftingLinearDynamics(*args, **kwargs))
+    def __init__(
+        self,
+        observation_distribution: Any,
+        observation_to_reward_distribution: Any,
+        drift_distribution: Any,
+        additive_reward_distribution: Any,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the dynamics; see `DriftingLinearDynamics`."""
+        super().__init__(
+            DriftingLinearDynamics(
+                observation_distribution,
+                observation_to_reward_distribution,
+                drift_distribution,
+                additive_reward_distribution,
+                seed=seed,
+            )
+        )

@@ -64,6 +64,22 @@ class PiecewiseStationaryDynamics(bandit.LinearDynamics):
 class PiecewiseStochasticEnvironment(bandit.NonStationaryStochasticEnvironment):
     """The bandit of `PiecewiseStationaryDynamics`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the dynamics; see `PiecewiseStationaryDynamics` for the arguments."""
-        super().__init__(PiecewiseStationaryDynamics(*args, **kwargs))
+    def __init__(
+        self,
+        observation_distribution: Any,
+        interval_distribution: Any,
+        observation_to_reward_distribution: Any,
+        additive_reward_distribution: Any,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the dynamics; see `PiecewiseStationaryDynamics`."""
+        super().__init__(
+            PiecewiseStationaryDynamics(
+                observation_distribution,
+                interval_distribution,
+                observation_to_reward_distribution,
+                additive_reward_distribution,
+                seed=seed,
+            )
+        )

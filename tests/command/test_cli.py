@@ -72,7 +72,7 @@ def run(tmp_path_factory):
 
 
 def rows_of(text):
-    return dict(re.findall(r"^  (--\S+(?: [^ ]+)?)  +(\S.*)$", text, re.MULTILINE))
+    return dict(re.findall(r"^  (--\S+(?: [^ ]+)*)  +(\S.*)$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", registry.CLASSES)

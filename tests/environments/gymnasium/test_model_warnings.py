@@ -10,6 +10,15 @@ mujoco = pytest.importorskip("mujoco")
 CHEETAH = gymnasium.spec("HalfCheetah-v5")
 
 
+@pytest.fixture(autouse=True)
+def without_handler():
+    """Removes the handler of warnings for a test; dm_control sets one."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(None)
+    yield
+    mujoco.set_mju_user_warning(before)
+
+
 def test_making_a_model_with_a_deprecated_word_tells_nothing(
     tmp_path, monkeypatch, capfd
 ):
@@ -30,12 +39,9 @@ def test_other_warnings_become_pythons():
 def test_a_handler_of_the_user_stays():
     told = []
     mujoco.set_mju_user_warning(told.append)
-    try:
-        with model_warnings.omitted(CHEETAH):
-            mujoco.get_mju_user_warning()("deprecated")
-        assert told == ["deprecated"]
-    finally:
-        mujoco.set_mju_user_warning(None)
+    with model_warnings.omitted(CHEETAH):
+        mujoco.get_mju_user_warning()("deprecated")
+    assert told == ["deprecated"]
 
 
 def test_other_environments_are_left_alone():

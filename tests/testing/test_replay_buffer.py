@@ -60,9 +60,11 @@ class MixesSteps(Good):
         )
 
 
-class Prefetches(Good):
+class DrawsAhead(Good):
+    """As `prefetch` does, whose thread a busy machine may run too late to be seen."""
+
     def _as_dataset(self, *args):
-        return super()._as_dataset(*args).prefetch(3)
+        return super()._as_dataset(*args).batch(3).unbatch()
 
 
 class GathersTheNewestFirst(Good):
@@ -110,7 +112,7 @@ FAULTS = [
         "test_sequences_are_successive_frames_of_one_column",
         "successive frames",
     ),
-    (Prefetches, "test_samples_are_never_older_than_the_last_write", "prefetch"),
+    (DrawsAhead, "test_samples_are_never_older_than_the_last_write", "prefetch"),
     (GathersTheNewestFirst, "test_all_frames_come_out_in_order", "oldest first"),
     (RepeatsItsPass, "test_a_deterministic_pass_shows_each_frame_once", "single"),
     (DoesNotClear, "test_a_cleared_buffer_is_empty", "num_frames"),

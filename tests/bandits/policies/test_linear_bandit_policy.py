@@ -274,3 +274,18 @@ def test_a_time_step_without_a_batch_is_refused():
     step = ts.restart(tf.zeros([4]))
     with pytest.raises(ValueError, match="time_step: got one without a batch"):
         _trained().policy.action(step)
+
+
+@pytest.mark.parametrize(
+    "kind", [policies.LinearUCBPolicy, policies.LinearThompsonSamplingPolicy]
+)
+def test_a_policy_of_sums_has_them_and_the_counts_among_its_variables(kind):
+    sums = [
+        [tf.Variable(tf.eye(4)) for _ in range(2)],
+        [tf.Variable(tf.ones([4])) for _ in range(2)],
+        [tf.Variable(3.0) for _ in range(2)],
+    ]
+    policy = kind(data.action_spec(2), *sums, data.time_step_spec(4))
+    assert {v.ref() for v in policy.variables()} == {
+        v.ref() for each in sums for v in each
+    }

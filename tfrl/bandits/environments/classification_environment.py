@@ -70,7 +70,11 @@ class ClassificationBanditEnvironment(bandit_tf_environment.BanditTFEnvironment)
             seed=seed,
         )
         if shuffle_buffer_size:
-            dataset = dataset.shuffle(shuffle_buffer_size, seed)
+            dataset = dataset.shuffle(
+                buffer_size=shuffle_buffer_size,
+                seed=seed,
+                reshuffle_each_iteration=True,
+            )
         if repeat_dataset:
             dataset = dataset.repeat()
         dataset = dataset.batch(batch_size, drop_remainder=True)

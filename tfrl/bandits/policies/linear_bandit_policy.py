@@ -94,14 +94,20 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
           ValueError: `alpha` is negative, or the number or the size of the models does
             not fit the specs.
         """
-        del eig_vals, eig_matrix, num_samples
+        del eig_vals, eig_matrix
         number_checks.check_number("alpha", alpha, 0, remedy="0 does not explore")
         splitter = observation_and_action_constraint_splitter
         shape = linear_models.shape_of(
             time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
         )
         self._models = linear_models.LinearModels(
-            shape, cov_matrix, data_vector, theta, inverse, tikhonov_weight
+            shape,
+            cov_matrix,
+            data_vector,
+            num_samples,
+            theta,
+            inverse,
+            tikhonov_weight,
         )
         self._strategy = exploration_strategy
         self._alpha = alpha

@@ -181,6 +181,7 @@ class LinearModels(tf.Module):
         shape: tuple[int, int],
         cov_matrix: Any,
         data_vector: Any,
+        num_samples: Any,
         theta: Any = None,
         inverse: Any = None,
         tikhonov_weight: float = 1.0,
@@ -191,6 +192,7 @@ class LinearModels(tf.Module):
           shape: The numbers of features and of models; see `shape_of`.
           cov_matrix: See `LinearBanditPolicy`; unused with `inverse`.
           data_vector: See `LinearBanditPolicy`; unused with `theta`.
+          num_samples: Among the variables of a policy of sums, as in TF-Agents.
           theta: See `LinearBanditPolicy`.
           inverse: See `LinearBanditPolicy`.
           tikhonov_weight: See `LinearBanditPolicy`.
@@ -212,6 +214,7 @@ class LinearModels(tf.Module):
                 )
         self._cov_matrix = cov_matrix if inverse is None else None
         self._data_vector = data_vector if theta is None else None
+        self._num_samples = num_samples if inverse is None else None
         self._theta, self._inverse = theta, inverse
         self._ridge = ridge_of(tikhonov_weight)
 

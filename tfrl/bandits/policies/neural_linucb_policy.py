@@ -134,11 +134,11 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             action_spec = tensor_spec.BoundedTensorSpec(
                 [], tf.int32, 0, num_actions - 1
             )
-        del num_samples
         self._models = linear_models.LinearModels(
             (encoding_dim, num_models),
             cov_matrix,
             data_vector,
+            num_samples,
             theta,
             inverse,
             tikhonov_weight,

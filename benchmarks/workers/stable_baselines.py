@@ -11,6 +11,8 @@ from stable_baselines3.common import noise
 
 from benchmarks.workers import pendulum_settings, serving
 
+_CLASSES = {"sac": "SAC", "td3": "TD3", "crossq": "CrossQ"}
+
 
 def actor_critic(
     package: types.ModuleType,
@@ -41,8 +43,7 @@ def actor_critic(
         more["policy_delay"] = pendulum_settings.TD3_DELAY
     if algorithm != "crossq":
         more["tau"] = pendulum_settings.TARGET_UPDATE_TAU
-    kinds = {name.lower(): kind for name, kind in vars(package).items()}
-    model = kinds[algorithm](
+    model = getattr(package, _CLASSES[algorithm])(
         policy,
         environment,
         policy_kwargs={"net_arch": net_arch or [units, units]},

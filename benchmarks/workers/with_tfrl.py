@@ -100,7 +100,7 @@ def actor_critic(
       native: Whether the environment is the one in TensorFlow.
       jit_compile: Whether XLA compiles the loop.
       units: The size of each of two layers, where `changes` give none.
-      **changes: Other settings, those that are tuples as lists.
+      **changes: Other settings.
     """
     settings = {
         "replay_capacity": pendulum_settings.REPLAY_CAPACITY,
@@ -116,12 +116,8 @@ def actor_critic(
         **changes,
     }
     fields = registry.find(algorithm).setting_fields()
-    known = {name: _plain(x) for name, x in settings.items() if name in fields}
+    known = {name: x for name, x in settings.items() if name in fields}
     return _loop(algorithm, pendulum_settings.ENVIRONMENT, native, **known)
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:

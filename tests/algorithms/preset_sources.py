@@ -510,6 +510,20 @@ _CONTRIB = (
 )
 _ZOO = "DLR-RM/rl-baselines3-zoo", "22e3ff2450fd92033f7f032915e1f64894a09584"
 _CORL = "tinkoff-ai/CORL", "2b19dd1848bef6922a319901614552e02d74a1eb"
+# What its files have in common: those that clone, and those that learn values.
+_CLONING_OF_CORL = {
+    "max_timesteps": 1_000_000,
+    "batch_size": 256,
+    "net_arch": (256, 256),
+    "learning_rate": 3e-4,
+    "normalize": True,
+}
+_VALUES_OF_CORL = {
+    **_CLONING_OF_CORL,
+    "discount": 0.99,
+    "tau": 0.005,
+    "normalize_reward": False,
+}
 _FEWER_UPDATES = {"num_iterations": "one core makes a tenth in reasonable time"}
 _CLEAN_RL = "vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb"
 _DOPAMINE = "google/dopamine", "5873f5494ee0c2d7c016d0ab2ad530354fec59d0"
@@ -1443,14 +1457,7 @@ COMPARISONS: dict[str, Comparison] = {
                 *_CORL,
                 "algorithms/offline/iql.py",
                 {
-                    "max_timesteps": 1_000_000,
-                    "batch_size": 256,
-                    "net_arch": (256, 256),
-                    "learning_rate": 3e-4,
-                    "normalize": True,
-                    "discount": 0.99,
-                    "tau": 0.005,
-                    "normalize_reward": False,
+                    **_VALUES_OF_CORL,
                     "beta": 3.0,
                     "iql_tau": 0.7,
                 },
@@ -1469,14 +1476,7 @@ COMPARISONS: dict[str, Comparison] = {
                 *_CORL,
                 "algorithms/offline/td3_bc.py",
                 {
-                    "max_timesteps": 1_000_000,
-                    "batch_size": 256,
-                    "net_arch": (256, 256),
-                    "learning_rate": 3e-4,
-                    "normalize": True,
-                    "discount": 0.99,
-                    "tau": 0.005,
-                    "normalize_reward": False,
+                    **_VALUES_OF_CORL,
                     "alpha": 2.5,
                 },
             ),
@@ -1490,13 +1490,7 @@ COMPARISONS: dict[str, Comparison] = {
             Source(
                 *_CORL,
                 "algorithms/offline/any_percent_bc.py",
-                {
-                    "max_timesteps": 1_000_000,
-                    "batch_size": 256,
-                    "net_arch": (256, 256),
-                    "learning_rate": 3e-4,
-                    "normalize": True,
-                },
+                _CLONING_OF_CORL,
             ),
         ),
         _offline_of_corl,

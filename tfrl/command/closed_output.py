@@ -31,7 +31,7 @@ def _is_closed() -> bool:
     A broken pipe to another process is an error. Windows, which has no `select.poll`,
     does not raise BrokenPipeError for standard output.
     """
-    if not hasattr(select, "poll"):
+    if sys.platform == "win32":
         return False
     waiting = select.poll()
     waiting.register(sys.stdout.fileno(), 0)

@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks import commits, peers, processes
 from benchmarks.score_entries import ROOT
+from tfrl.compilation import processors
 from tfrl.reports import plots
-from tfrl.system import processors
 
 GAME = "PongNoFrameskip-v4"
 FRAMES = 4  # Of an action.

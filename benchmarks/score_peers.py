@@ -26,8 +26,8 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.score_entries import ENTRIES, ROOT, Entry
+from tfrl.compilation import processors
 from tfrl.eval import statistics
-from tfrl.system import processors
 
 CSV = ROOT / "benchmarks" / "score_peers.csv"
 _WORKER = ROOT / "benchmarks" / "workers" / "score_with_torch.py"

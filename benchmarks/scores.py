@@ -49,9 +49,10 @@ from benchmarks.score_entries import (
     Recording,
 )
 from tfrl.algorithms import registry
+from tfrl.compilation import processors
 from tfrl.environments import suites
 from tfrl.experiments import children
-from tfrl.system import interrupts, jobs, portable, processors, quiet
+from tfrl.system import interrupts, jobs, portable, quiet
 from tfrl.train.runs import run_files
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -543,7 +544,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--processes",
         type=int,
-        default=jobs.num_processors(),
+        default=processors.number(),
         help="runs at a time",
     )
     parser.add_argument(

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import commits, peers, processes
 from benchmarks.score_problems import PROBLEMS, Problem
-from tfrl.system import processors
+from tfrl.compilation import processors
 
 CSV = processes.ROOT / "benchmarks" / "time_to_score.csv"
 PAGE = processes.ROOT / "docs" / "speed.md"

@@ -12,8 +12,8 @@ import tensorflow as tf
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from benchmarks.workers import making, serving
 from tfrl import agents, environments, networks, replay_buffers, train
+from tfrl.compilation import processors
 from tfrl.specs import array_spec
-from tfrl.system import processors
 
 _IMAGE = array_spec.BoundedArraySpec((84, 84, 4), np.uint8, 0, 255)
 _BUTTONS = array_spec.BoundedArraySpec((), np.int64, 0, 5)

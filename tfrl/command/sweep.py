@@ -24,6 +24,7 @@ from absl import flags
 from tfrl.algorithms import comparing, registry
 from tfrl.command import parsing, program
 from tfrl.command import train as train_command
+from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
 from tfrl.system import interrupts, paths, quiet
 
@@ -37,7 +38,7 @@ def main(kind: Any, words: list[str]) -> None:
     swept = take_values(words, kind)
     given = train_command.define_flags(kind)
     flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9.", flag_values=given)
-    most = children.num_processors()
+    most = processors.number()
     parsing.add(given, "processes", most, "Most runs at a time, if in processes.")
     program.start(
         given,

@@ -10,7 +10,7 @@ from absl import flags
 
 from tfrl.command import flag_help, parsing, program
 from tfrl.command import train as train_command
-from tfrl.experiments import children
+from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
 from tfrl.system import quiet
 
@@ -35,7 +35,7 @@ def _define_flags(kind: Any) -> flags.FlagValues:
         ("num_evaluations", 10, "Evaluations of a run, at even intervals."),
         ("seeds", 5, "Number of these seeds."),
         ("slots", 32, "Most runs in one program."),
-        ("processes", children.num_processors(), "Most runs at a time in processes."),
+        ("processes", processors.number(), "Most runs at a time in processes."),
         ("sampler", "TPESampler", "Optuna's class of this name."),
         ("pruner", "MedianPruner", "Optuna's class of this name."),
         ("overwrite", False, "Remove the outputs of an earlier search first."),

@@ -14,8 +14,8 @@ import json
 import os
 import pathlib
 import platform
-import subprocess
 
+from tfrl.compilation import processors
 from tfrl.version import __version__
 
 XLA_FLAGS = "XLA_FLAGS"
@@ -26,20 +26,6 @@ _VARIABLES = (
     "TF_ENABLE_ONEDNN_OPTS",
     "ONEDNN_MAX_CPU_ISA",
     "TF_NUM_INTRAOP_THREADS",
-)
-# The lines of /proc/cpuinfo that say what a processor is, on all architectures.
-_PROCESSOR = (
-    "vendor_id",
-    "cpu family",
-    "model",
-    "model name",
-    "stepping",
-    "flags",
-    "Features",
-    "CPU implementer",
-    "CPU architecture",
-    "CPU variant",
-    "CPU part",
 )
 
 
@@ -69,17 +55,11 @@ def _machine() -> tuple[str, ...]:
         *(str(library.stat().st_size) for library in libraries),
         platform.system(),
         platform.machine(),
-        processor(),
+        processors.identity(),
         *graphics(),
         # The compiler divides large operations among them.
-        str(_num_processors()),
+        str(processors.number()),
     )
-
-
-def _num_processors() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _flags_in_file() -> str:
@@ -90,21 +70,6 @@ def _flags_in_file() -> str:
     with contextlib.suppress(OSError):
         return pathlib.Path(flags).read_text(encoding="utf-8", errors="replace")
     return ""
-
-
-def processor(cpuinfo: str = "/proc/cpuinfo") -> str:
-    """Returns the processor's model and its instruction sets.
-
-    Args:
-      cpuinfo: The file in which Linux describes the processors.
-    """
-    try:
-        text = pathlib.Path(cpuinfo).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"{platform.processor()} {_brand_on_macos()}"
-    # Each processor of the machine has a paragraph.
-    lines = text.partition("\n\n")[0].splitlines()
-    return "\n".join(x for x in lines if x.partition(":")[0].strip() in _PROCESSOR)
 
 
 def graphics(driver: str = "/proc/driver/nvidia") -> list[str]:
@@ -129,12 +94,3 @@ def _model(path: pathlib.Path) -> str:
     text = path.read_text(encoding="utf-8", errors="replace")
     models = [line for line in text.splitlines() if line.startswith("Model:")]
     return "\n".join(models) or text
-
-
-def _brand_on_macos() -> str:
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=2, check=True
-        ).stdout.strip()
-    return ""

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from tfrl.system import interrupts, jobs
 
-num_processors = jobs.num_processors
-
 
 class ChildRun(NamedTuple):
     """A run in its own process.

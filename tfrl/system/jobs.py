@@ -39,13 +39,6 @@ class Job(NamedTuple):
     output: pathlib.Path
 
 
-def num_processors() -> int:
-    """Returns the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def run_all(
     jobs: Iterable[Job],
     most: int,

@@ -8,7 +8,8 @@ import platform
 import shutil
 import subprocess
 
-from tfrl.system import portable, processors
+from tfrl.compilation import processors
+from tfrl.system import portable
 
 _PACKAGES = (
     "tfrl",

@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tfrl.compilation import processors
 from tfrl.experiments import children as children_lib
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
 from tfrl.train.runs import run_files
@@ -47,7 +48,7 @@ class Processes:
         """Trains runs until there is no next one; see `Slots.run`."""
         curves: list[_Curve] = []
         # The processes share the processors.
-        share = max(1, children_lib.num_processors() // self._number)
+        share = max(1, processors.number() // self._number)
         os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
         def children() -> Iterator[children_lib.ChildRun]:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from tfrl import train
 from tfrl.algorithms import registry
 from tfrl.algorithms.settings import COUNT, integer
-from tfrl.experiments import children, one_program
+from tfrl.compilation import processors
+from tfrl.experiments import one_program
 from tfrl.experiments.tuning import plan as plan_lib
 from tfrl.experiments.tuning import processes as processes_lib
 from tfrl.experiments.tuning import report
@@ -180,7 +181,7 @@ def tune(
             runner: Any = slots_lib.Slots(plan, environment, number)
             how = "in one program, compiled once"
         else:
-            number = processes or children.num_processors()
+            number = processes or processors.number()
             runner = processes_lib.Processes(plan, environment, folder / "runs", number)
             how = f"in processes, since {why}"
         length = plan.config_of({})["num_iterations"]

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import compile_errors, trace_counts
+from tfrl.compilation import compile_errors, processors, trace_counts
 from tfrl.environments.native import native_environment
-from tfrl.system import jobs
 from tfrl.train.loops import collecting_loop, placement
 from tfrl.train.sweeps import vectorized_members
 from tfrl.utils import variables
@@ -22,7 +21,7 @@ MakeLoop = Callable[..., collecting_loop.CollectingLoop]
 
 def _num_processors(device: str) -> int:
     """Returns the number of programs to run in parallel; on the CPU, one per core."""
-    return jobs.num_processors() if device == placement.host() else 1
+    return processors.number() if device == placement.host() else 1
 
 
 class Members:

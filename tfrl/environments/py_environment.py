@@ -52,9 +52,9 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     _is_seeded = False
 
     # The steps since the last reset, and the number of first episodes of a single step
-    # that `step` has followed with a reset.
-    _num_steps = 0
-    _num_single_steps = 0
+    # that `step` has followed with a reset. Subclasses count under names of their own.
+    __num_steps = 0
+    __num_single_steps = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Makes the method `seed` of a new subclass record its calls."""
@@ -155,7 +155,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
         Subclasses implement `_reset` and do not override this method.
         """
-        self._num_steps = 0
+        self.__num_steps = 0
         try:
             self._current_time_step = self._reset()
         except (StopIteration, SystemExit) as error:
@@ -174,10 +174,10 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """
         current = self._current_time_step
         if current is None or self.should_reset(current):
-            if self._num_single_steps < _SINGLE_STEPS and current is not None:
+            if self.__num_single_steps < _SINGLE_STEPS and current is not None:
                 self._note_episode()
             return self.reset()
-        self._num_steps += 1
+        self.__num_steps += 1
         try:
             self._current_time_step = self._step(action)
         except (StopIteration, SystemExit) as error:
@@ -187,11 +187,11 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
     def _note_episode(self) -> None:
         """Warns if each of the first episodes had one step, as those of bandits."""
-        if self._num_steps != 1:
-            self._num_single_steps = _SINGLE_STEPS
+        if self.__num_steps != 1:
+            self.__num_single_steps = _SINGLE_STEPS
             return
-        self._num_single_steps += 1
-        if self._num_single_steps == _SINGLE_STEPS:
+        self.__num_single_steps += 1
+        if self.__num_single_steps == _SINGLE_STEPS:
             log.warn(
                 f"{type(self).__name__}.step: the first {_SINGLE_STEPS} episodes had "
                 "one step each, and after an episode step() ignores its action, resets "

@@ -136,7 +136,6 @@ _OF_ACME = {
         "tf.losses.mpo.compute_nonparametric_kl_from_normalized_weights": _OF_MPO,
         "tf.losses.mpo.compute_parametric_kl_penalty_and_dual_loss": _OF_MPO,
         "tf.losses.mpo.compute_weights_and_temperature_loss": _OF_MPO,
-        "tf.losses.r2d2.LossCoreExtra": "use the results of transformed_n_step_loss",
         "tf.networks.atari.Images": _ALIAS,
         "tf.networks.atari.Logits": _ALIAS,
         "tf.networks.atari.QValues": _ALIAS,

@@ -153,6 +153,11 @@ _ROWS = (
         "train, and loss for the loss alone",
     ),
     (
+        "bandits.agents.examples.v2.trainer",
+        "get_replay_buffer get_training_loop_fn",
+        "trainer.train, or a BanditReplayBuffer and a driver of your own",
+    ),
+    (
         "bandits.agents.utils",
         "process_experience_for_neural_agents",
         "a subclass of bandits.agents.BanditAgent, which has _rows",

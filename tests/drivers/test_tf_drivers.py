@@ -172,6 +172,18 @@ def test_padding_is_no_episode_of_the_tf_driver():
     assert recorder.kinds() == PADDED + PADDED
 
 
+def test_a_subclass_of_tf_driver_may_loop_until_the_limits_by_itself():
+    class Own(TFDriver):
+        def run(self, time_step, policy_state=()):
+            steps = tf.constant(0.0)
+            while steps < self._max_steps and steps < self._max_episodes:
+                steps += 1.0
+            return steps, policy_state
+
+    own = Own(counting_environment(2), random_policy(), [], max_steps=3)
+    assert float(own.run(None)[0]) == 3.0
+
+
 def test_tf_driver_without_limit_is_refused():
     with pytest.raises(ValueError, match="max_steps, max_episodes: got None and None"):
         TFDriver(counting_environment(3), random_policy(), [])

@@ -1,5 +1,6 @@
 import signal
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -100,6 +101,21 @@ def test_without_auto_reset_step_goes_to_the_environment():
     environment.step(0)
     environment.step(1)
     assert environment.actions == [0, 1]
+
+
+def test_episodes_of_one_step_that_step_resets_are_warned_of_once():
+    environment = Countdown(length=1)
+    with pytest.warns(
+        RuntimeWarning, match=r"Countdown\.step: .*handle_auto_reset=False"
+    ):
+        play(environment, 7)
+    with warnings.catch_warnings(action="error"):
+        play(environment, 9)
+        play(Countdown(length=2), 20)
+        by_hand = Countdown(length=1)
+        for _ in range(5):
+            by_hand.reset()
+            by_hand.step(0)
 
 
 def test_current_time_step_is_what_was_returned_last():

@@ -48,7 +48,7 @@ def test_loss_of_a_sequence_step_by_step():
     discounts = rng.uniform(size=[num_steps, batch])
     discounts[1, 0] = 0
     policy = rng.dirichlet(np.ones(num_actions), size=[num_steps + 1, batch])
-    loss, errors = losses.transformed_n_step_loss(
+    loss, extra = losses.transformed_n_step_loss(
         qs, targets, actions, rewards, discounts, policy, bootstrap_n=n
     )
     values = (policy * inverse(targets)).sum(axis=-1)
@@ -60,7 +60,9 @@ def test_loss_of_a_sequence_step_by_step():
             for step in range(last, t - 1, -1):
                 total = rewards[step, b] + discounts[step, b] * total
             expected[t, b] = qs[t, b, actions[t, b]] - h(total)
-    np.testing.assert_allclose(errors, expected, rtol=1e-6)
+    np.testing.assert_allclose(extra.errors, expected, rtol=1e-6)
+    chosen = np.take_along_axis(qs, actions[..., np.newaxis], axis=-1)[:-1, :, 0]
+    np.testing.assert_allclose(extra.targets, chosen - expected, rtol=1e-6)
     np.testing.assert_allclose(loss, 0.5 * (expected**2).sum(axis=0), rtol=1e-6)
 
 

@@ -95,6 +95,11 @@ def test_a_seed_reproduces_the_action():
     assert policy.action(first()).action != policy.action(first()).action
 
 
+def test_a_driver_of_tensors_is_told_to_take_the_policy_on_tensors():
+    with pytest.raises(TypeError, match="give a driver of tensors the policy that"):
+        py_tf_eager_policy.PyTFEagerPolicy(Summing()).action(ts.restart(tf.ones([2])))
+
+
 def test_variables_are_arrays():
     (weight,) = py_tf_eager_policy.PyTFEagerPolicy(Summing()).variables()
     np.testing.assert_array_equal(weight, [1.0, 2.0])

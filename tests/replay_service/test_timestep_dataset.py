@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import replay_service
 from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.timestep_dataset import TimestepDataset
@@ -75,3 +76,12 @@ def test_columns_of_different_lengths_are_refused(address):
         tf.errors.InvalidArgumentError, match="cannot be decomposed into timesteps"
     ):
         next(iter(make(address, "mixed")))
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("ReplayDataset", "TimestepDataset"), ("distributions", "selectors")],
+)
+def test_a_name_of_the_first_releases_says_what_to_use(name, instead):
+    with pytest.raises(AttributeError, match=rf"reverb\.{name}: .* use {instead}"):
+        getattr(replay_service, name)

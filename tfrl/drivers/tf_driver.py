@@ -50,10 +50,9 @@ class TFDriver(tf_loop.LoopDriver):
         super().__init__(
             env, policy, observers, transition_observers, not disable_tf_function
         )
-        self._limits = [
-            max_steps or tf.int32.max,
-            max_episodes or tf.int32.max,
-        ]
+        # Subclasses with a `run` of their own read these, as in TF-Agents.
+        self._max_steps = max_steps or tf.int32.max
+        self._max_episodes = max_episodes or tf.int32.max
 
     def run(
         self, time_step: ts.TimeStep, policy_state: Any = (), *, seed: Any = None
@@ -69,7 +68,8 @@ class TFDriver(tf_loop.LoopDriver):
         Returns:
           The final time step and policy state, to continue from.
         """
-        return self.run_loop(time_step, policy_state, self._limits, seed=seed)
+        limits = [self._max_steps, self._max_episodes]
+        return self.run_loop(time_step, policy_state, limits, seed=seed)
 
     def _count(self, traj: trajectory.Trajectory) -> list[tf.Tensor]:
         return [tf_loop.count_steps(traj), tf_loop.count_episodes(self.env, traj)]

@@ -16,11 +16,15 @@ import numpy as np
 import tree
 
 from tfrl.specs import array_spec
+from tfrl.system import log
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import hooks
 
 _LAST = int(ts.StepType.LAST)
+
+# The number of resets by `step`, each after a single step, at which it warns.
+_SINGLE_STEPS = 3
 
 
 class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
@@ -46,6 +50,11 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
     _is_seeded = False
+
+    # The steps since the last reset, and the number of first episodes of a single step
+    # that `step` has followed with a reset. Subclasses count under names of their own.
+    __num_steps = 0
+    __num_single_steps = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Makes the method `seed` of a new subclass record its calls."""
@@ -146,6 +155,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
 
         Subclasses implement `_reset` and do not override this method.
         """
+        self.__num_steps = 0
         try:
             self._current_time_step = self._reset()
         except (StopIteration, SystemExit) as error:
@@ -164,13 +174,31 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """
         current = self._current_time_step
         if current is None or self.should_reset(current):
+            if self.__num_single_steps < _SINGLE_STEPS and current is not None:
+                self._note_episode()
             return self.reset()
+        self.__num_steps += 1
         try:
             self._current_time_step = self._step(action)
         except (StopIteration, SystemExit) as error:
             _raise_in_its_place(self, "step", error)
             raise
         return self._current_time_step
+
+    def _note_episode(self) -> None:
+        """Warns if each of the first episodes had one step, as those of bandits."""
+        if self.__num_steps != 1:
+            self.__num_single_steps = _SINGLE_STEPS
+            return
+        self.__num_single_steps += 1
+        if self.__num_single_steps == _SINGLE_STEPS:
+            log.warn(
+                f"{type(self).__name__}.step: the first {_SINGLE_STEPS} episodes had "
+                "one step each, and after an episode step() ignores its action, resets "
+                "and gives the reward 0. If each step is a round of a bandit, derive "
+                "the class from tfrl.bandits.environments.BanditPyEnvironment, or call "
+                "super().__init__(handle_auto_reset=False), TF-Agents' default."
+            )
 
     def seed(self, seed: Any) -> Any:
         """Seeds the environment's random numbers.

@@ -100,6 +100,7 @@ from .td import td_target as td_target
 from .v_trace import VTraceReturns as VTraceReturns
 from .v_trace import leaky_vtrace as leaky_vtrace
 from .v_trace import vtrace as vtrace
+from .value_rescaling import LossCoreExtra as LossCoreExtra
 from .value_rescaling import signed_expm1 as signed_expm1
 from .value_rescaling import signed_hyperbolic as signed_hyperbolic
 from .value_rescaling import signed_logp1 as signed_logp1

@@ -10,7 +10,7 @@ diverse domains through world models" (2023, arXiv:2301.04104).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
@@ -96,6 +96,18 @@ def _sign(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x < 0, -one, one)
 
 
+class LossCoreExtra(NamedTuple):
+    """What `transformed_n_step_loss` returns beside the loss, as Acme's.
+
+    Attributes:
+      targets: The rescaled returns `h(G_t)`, without a gradient, `[T, B]`.
+      errors: The errors `q_t(a_t) - h(G_t)`, `[T, B]`.
+    """
+
+    targets: tf.Tensor
+    errors: tf.Tensor
+
+
 def transformed_n_step_loss(
     qs: types.TensorLike,
     targnet_qs: types.TensorLike,
@@ -104,7 +116,7 @@ def transformed_n_step_loss(
     pcontinues: types.TensorLike,
     target_policy_probs: types.TensorLike,
     bootstrap_n: int,
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[tf.Tensor, LossCoreExtra]:
     """Returns R2D2's loss of sequences, with the arguments of Acme.
 
     Kapturowski et al. 2019, section 2.3: `1/2 sum_t (q_t(a_t) - h(G_t))^2`, where `G_t`
@@ -124,7 +136,7 @@ def transformed_n_step_loss(
       bootstrap_n: The number of steps in a return; fewer at the end of a sequence.
 
     Returns:
-      The losses `[B]`, and the errors `q_t(a_t) - h(G_t)`, `[T, B]`.
+      The losses `[B]`, and a `LossCoreExtra` of the targets and the errors.
 
     Raises:
       ValueError: The shapes differ.
@@ -138,5 +150,7 @@ def transformed_n_step_loss(
     check_same_shape(all_but_one_of_qs=v_t, rewards=rewards, pcontinues=pcontinues)
     returns = n_step_returns(rewards, pcontinues, v_t, bootstrap_n)
     predictions = action_value(qs[:-1], tf.convert_to_tensor(actions)[:-1])
-    errors = predictions - signed_hyperbolic(returns)
-    return 0.5 * tf.reduce_sum(tf.square(errors), axis=0), errors
+    targets = tf.stop_gradient(signed_hyperbolic(returns))
+    errors = predictions - targets
+    loss = 0.5 * tf.reduce_sum(tf.square(errors), axis=0)
+    return loss, LossCoreExtra(targets, errors)

@@ -25,8 +25,9 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_setup_specs": "give the constructor other specs",
     }
-    # Whether `action` accepts time steps of tensors, too.
+    # Whether `action` accepts time steps of tensors, too, and what to do if not.
     _takes_tensors = False
+    _for_tensors = "wrap the policy in tfrl.policies.tf_py_policy.TFPyPolicy"
 
     def __init__(
         self,
@@ -83,8 +84,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
             raise TypeError(
                 f"time_step: {type(self).__name__} is a Python policy and expects "
                 "NumPy arrays, got tensors; pass the time step of a Python "
-                "environment, or wrap the policy in "
-                "tfrl.policies.tf_py_policy.TFPyPolicy."
+                f"environment, or {self._for_tensors}."
             )
         # Without a seed, the `_action` of a subclass need not take one.
         seeded = {} if seed is None else {"seed": seed}

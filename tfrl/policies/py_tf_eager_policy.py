@@ -30,6 +30,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
 
     # Whether the policy's methods are graphs, so that a trace changes nothing.
     _is_graph = False
+    _for_tensors = "give a driver of tensors the policy that this one runs"
 
     def __init__(
         self,

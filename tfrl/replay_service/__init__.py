@@ -25,7 +25,19 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 # Reverb's names of these modules.
 _ALIASES = {"selectors": "item_selectors", "structured": "structured_writer"}
 __all__ += sorted(_ALIASES)
+# Names of Reverb's first releases, and those of its later ones.
+_GONE = {
+    "ReplayDataset": (
+        "TimestepDataset, with the same server_address, table, dtypes and shapes, or "
+        "TrajectoryDataset for whole items"
+    ),
+    "distributions": "selectors",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _GONE:
+        raise AttributeError(
+            f"reverb.{name}: only Reverb's first releases have it; use {_GONE[name]}."
+        )
     return _load(_ALIASES.get(name, name))

@@ -37,6 +37,22 @@ def test_the_posterior_counts_rewards():
     assert int(agent.train_step_counter) == 1
 
 
+def test_rounds_count_whose_time_steps_are_all_last():
+    # A bandit's loop that never resets: FIRST, LAST, LAST; then a reset to FIRST.
+    agent = agents.BernoulliThompsonSamplingAgent(*SPECS)
+    frames = _rounds([[0, 1, 2]], [[1.0, 1.0, 1.0]])
+    types = tf.constant([[0, 2, 2, 0]])
+    agent.train(frames.replace(step_type=types[:, :3], next_step_type=types[:, 1:]))
+    np.testing.assert_allclose(agent.alpha, [2, 2, 1])
+
+
+def test_an_experience_without_rounds_is_refused():
+    agent = agents.BernoulliThompsonSamplingAgent(*SPECS)
+    empty = _rounds(np.zeros([2, 0]), np.zeros([2, 0]))
+    with pytest.raises(ValueError, match=r"got frames \(2, 0\).*add_batch"):
+        agent.train(empty)
+
+
 def test_bernoulli_actions_have_the_probabilities_that_the_policy_tells():
     agent = agents.BernoulliThompsonSamplingAgent(*SPECS, emit_log_probability=True)
     logs = np.zeros([1, 4], np.float32)

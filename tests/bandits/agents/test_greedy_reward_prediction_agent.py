@@ -69,7 +69,10 @@ def test_a_train_step_moves_the_chosen_arm_alone_and_counts_it():
 def test_boundaries_do_not_count():
     agent = _agent()
     frames = _rounds([[0, 1]], [[3.0, 100.0]])
-    info = agent.train(frames._replace(step_type=tf.constant([[0, 2]])))
+    kinds = tf.constant([[0, 2, 0]])
+    info = agent.train(
+        frames._replace(step_type=kinds[:, :2], next_step_type=kinds[:, 1:])
+    )
     assert float(info.loss) == pytest.approx(4.0)
     np.testing.assert_array_equal(agent.num_samples, [1, 0, 0])
 

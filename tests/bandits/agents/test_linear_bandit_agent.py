@@ -173,7 +173,8 @@ def test_boundaries_add_nothing():
     agent, other = _agent(), _agent()
     frames = data.experience(x[None], action[None], reward[None])
     kinds = tf.constant([[0, 2, 0, 0, 2, 0]])
-    agent.train(frames._replace(step_type=kinds))
+    following = tf.where(kinds == 2, 0, 2)
+    agent.train(frames._replace(step_type=kinds, next_step_type=following))
     keep = [0, 2, 3, 5]
     _train(other, x[keep], action[keep], reward[keep], 1)
     np.testing.assert_allclose(agent.theta, other.theta, rtol=1e-6)

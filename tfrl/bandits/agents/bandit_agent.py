@@ -24,8 +24,8 @@ class Rows(NamedTuple):
         chosen arm alone, `[n, 1, P]`.
       action: The chosen arms, int32 `[n]`; 0 if arms have features.
       reward: The rewards, a nest `[n, ...]`.
-      weights: The weights, float32 `[n]`; 0 for boundaries.
-      counts: Whether each row is no boundary, bool `[n]`.
+      weights: The weights, float32 `[n]`; 0 for resets.
+      counts: Whether each row is a round, not a reset between two, bool `[n]`.
       policy_info: The policy's info, `[n, ...]`.
     """
 
@@ -112,8 +112,18 @@ class BanditAgent(tf_agent.TFAgent):
         Args:
           experience: Frames `[B, T, ...]`; features of all arms are ignored.
           weights: A scalar, `[B]` or `[B, T]`; None for 1.
+
+        Raises:
+          ValueError: The experience has no rounds.
         """
         experience = self._as_frames(experience)
+        batch = experience.step_type.shape
+        if 0 in batch:
+            raise ValueError(
+                f"experience: got frames {tuple(batch)} without any round, expected "
+                "[B, T] with at least one. If they come from a replay buffer, pass its "
+                "add_batch to the driver as an observer, or run the driver first."
+            )
         splitter = self.policy.observation_and_action_constraint_splitter
         observation = experience.observation
         if splitter is not None:
@@ -133,7 +143,7 @@ class BanditAgent(tf_agent.TFAgent):
         given = tf.cast(1.0 if weights is None else weights, tf.float32)
         if given.shape.rank == 1:
             given = given[:, tf.newaxis]
-        counts = ~experience.is_boundary()
+        counts = ~experience.is_reset()  # A bandit goes from LAST to LAST.
         rows = Rows(
             observation,
             action,

@@ -115,6 +115,13 @@ class MixtureAgent(bandit_agent.BanditAgent):
         info = experience.policy_info
         choice = info[mixture_policy.MIXTURE_AGENT_ID]
         for k, agent in enumerate(self._agents):
-            step_type = tf.where(choice == k, experience.step_type, StepType.LAST)
+            is_own = choice == k
+            step_type = tf.where(is_own, experience.step_type, StepType.LAST)
+            next_type = tf.where(is_own, experience.next_step_type, StepType.FIRST)
             own = info[mixture_policy.SUBPOLICY_INFO]
-            yield agent, experience._replace(policy_info=own, step_type=step_type)
+            yield (
+                agent,
+                experience._replace(
+                    policy_info=own, step_type=step_type, next_step_type=next_type
+                ),
+            )

@@ -1,7 +1,8 @@
 """Metrics of bandits: regret, and how often the best arm is missed.
 
-Each metric is an observer of a driver or a loop. Its result is the mean over all rounds
-since the last `reset`, as for other metrics of this library.
+Each metric is an observer of a driver or a loop. As in TF-Agents, its result is the
+mean over the rounds `[B]` of the last call, so a program adds the results up itself;
+`CumulativeRegretMetric` adds up all rounds since the last `reset`.
 """
 
 from __future__ import annotations
@@ -19,20 +20,19 @@ from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import trajectory as traj
 
 
-class _MeanMetric(tf_metric.TFStepMetric):
-    """Base of metrics that add up a number of each round."""
+class _LastMetric(tf_metric.TFStepMetric):
+    """Base of metrics that are the mean of a number of each round of the last call."""
 
     def __init__(self, name: str, dtype: tf.DType) -> None:
         """Creates the metric.
 
         Args:
           name: The name in summaries.
-          dtype: The dtype of the result; the sum is float64.
+          dtype: The dtype of the result.
         """
         super().__init__(name)
         self.dtype = tf.as_dtype(dtype)
-        self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-        self._rounds = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._last = tf.Variable(0, dtype=self.dtype, trainable=False)
 
     @abc.abstractmethod
     def _values(self, trajectory: traj.Trajectory) -> tf.Tensor:
@@ -40,21 +40,18 @@ class _MeanMetric(tf_metric.TFStepMetric):
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
         values = tf.cast(self._values(trajectory), tf.float64)
-        self._sum.assign_add(tf.reduce_sum(values))
-        self._rounds.assign_add(tf.size(values, tf.int64))
+        self._last.assign(tf.cast(tf.reduce_mean(values), self.dtype))
         return trajectory
 
     def result(self) -> tf.Tensor:
-        rounds = tf.cast(self._rounds, tf.float64)
-        return tf.cast(tf.math.divide_no_nan(self._sum, rounds), self.dtype)
+        return tf.identity(self._last)
 
     def reset(self) -> None:
-        self._sum.assign(0.0)
-        self._rounds.assign(0)
+        self._last.assign(tf.zeros([], self.dtype))
 
 
-class RegretMetric(_MeanMetric):
-    """The mean of a baseline's reward minus the reward."""
+class RegretMetric(_LastMetric):
+    """The mean of a baseline's reward minus the reward, in the last rounds."""
 
     def __init__(
         self,
@@ -80,8 +77,8 @@ class RegretMetric(_MeanMetric):
         return baseline - tf.cast(reward, tf.float64)
 
 
-class SuboptimalArmsMetric(_MeanMetric):
-    """The share of rounds in which the action was not the baseline's."""
+class SuboptimalArmsMetric(_LastMetric):
+    """The share of the last rounds in which the action was not the baseline's."""
 
     def __init__(
         self,
@@ -104,8 +101,8 @@ class SuboptimalArmsMetric(_MeanMetric):
         return tf.cast(best, tf.int64) != tf.cast(trajectory.action, tf.int64)
 
 
-class ConstraintViolationsMetric(_MeanMetric):
-    """The share of actions that a constraint forbids."""
+class ConstraintViolationsMetric(_LastMetric):
+    """The share of the last rounds' actions that a constraint forbids."""
 
     def __init__(
         self,
@@ -129,8 +126,8 @@ class ConstraintViolationsMetric(_MeanMetric):
         return 1 - tf.gather(feasible, trajectory.action, batch_dims=1)
 
 
-class DistanceFromGreedyMetric(_MeanMetric):
-    """The mean of the best estimated reward minus the estimate of the action's."""
+class DistanceFromGreedyMetric(_LastMetric):
+    """The mean, in the last rounds, of the best estimate minus that of the action."""
 
     def __init__(
         self,
@@ -154,7 +151,7 @@ class DistanceFromGreedyMetric(_MeanMetric):
         return tf.reduce_max(estimates, axis=1) - chosen
 
 
-class CumulativeRegretMetric(_MeanMetric):
+class CumulativeRegretMetric(tf_metric.TFStepMetric):
     """The sum of the regrets in a bandit that knows its expected rewards.
 
     A round's regret is the largest expected reward minus that of the action, without
@@ -178,20 +175,28 @@ class CumulativeRegretMetric(_MeanMetric):
         Raises:
           ValueError: The environment does not know its regret.
         """
-        super().__init__(name, dtype)
+        super().__init__(name)
         state = environment.physical_state()
         if not (isinstance(state, dict) and "regret" in state):
             raise ValueError(
                 f"environment: got a {type(environment).__name__} whose state has no "
                 "regret, expected a bandit of rounds.dynamics; use RegretMetric."
             )
+        self.dtype = tf.as_dtype(dtype)
         self._environment = environment
+        self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False)
 
-    def _values(self, trajectory: traj.Trajectory) -> tf.Tensor:
-        del trajectory
-        return self._environment.physical_state()["regret"]
+    def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
+        """Adds the regrets of the round that the environment has just stepped."""
+        regrets = tf.cast(self._environment.physical_state()["regret"], tf.float64)
+        self._sum.assign_add(tf.reduce_sum(regrets))
+        return trajectory
 
     def result(self) -> tf.Tensor:
         """Returns the sum of the regrets of all rounds, of one member on average."""
         size = self._environment.batch_size
         return tf.cast(self._sum / size, self.dtype)
+
+    def reset(self) -> None:
+        """Forgets all rounds."""
+        self._sum.assign(0.0)

@@ -139,7 +139,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if mode != self._gym_env.render_mode:
             raise ValueError(
                 f"render: got mode {mode!r}, expected the mode for which {self._name} "
-                f"was made, {self._gym_env.render_mode!r}; load it with "
+                f"was made, {self._gym_env.render_mode!r}; make it with "
+                f"gymnasium.make(..., render_mode={mode!r}), or load it with "
                 f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
             )
         return self._gym_env.render(**self._render_kwargs)

@@ -1,5 +1,9 @@
 """Layers of recurrent networks."""
 
+import abc
+import sys
+import types
+
 import keras
 import tensorflow as tf
 
@@ -40,3 +44,21 @@ def test_a_deep_rnn_of_an_lstm_keeps_its_state():
     second, _ = network(inputs, network_state=state)
     assert first.shape == [1, 2]
     assert bool(tf.reduce_any(first != second))
+
+
+def test_a_recurrent_module_is_one_of_sonnets_where_sonnet_is_imported(monkeypatch):
+    SonnetsCore = abc.ABCMeta("RNNCore", (), {})
+    sonnet = types.SimpleNamespace(RNNCore=SonnetsCore)
+    monkeypatch.setitem(sys.modules, "sonnet", sonnet)
+
+    class Summing(networks.RNNCore):
+        def __call__(self, inputs, prev_state):
+            return inputs, prev_state + 1
+
+        def initial_state(self, batch_size):
+            return tf.zeros([batch_size])
+
+        def unroll(self, inputs, state, sequence_length):
+            return inputs, state + sequence_length
+
+    assert isinstance(Summing(), SonnetsCore)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import sys
 from typing import Any
 
 import tensorflow as tf
@@ -29,7 +30,17 @@ class DistributionalModule(tf.Module, metaclass=_Metaclass):
 
 
 class RNNCore(tf.Module, metaclass=_Metaclass):
-    """A recurrent module, which can also be applied to sequences at once."""
+    """A recurrent module, which can also be applied to sequences at once.
+
+    If Sonnet is imported before a subclass is defined, the subclass is one of Sonnet's
+    RNNCore, too, so `snt.DeepRNN` gives it its state.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        sonnet = sys.modules.get("sonnet")
+        if sonnet is not None:
+            sonnet.RNNCore.register(cls)
 
     @abc.abstractmethod
     def __call__(self, inputs: Any, prev_state: Any) -> tuple[Any, Any]:

@@ -47,6 +47,8 @@ def test_an_environment_with_episodes_is_refused():
 
 
 def test_linear_models_refuse_an_encoder():
+    with pytest.raises(ValueError, match="network: got one, but LinTS has no network"):
+        tfrl.LinTS(network="x").build()
     with pytest.raises(ValueError, match="encoder: got one, but LinTS has no network"):
         tfrl.LinTS("LinearBandit-v0", encoder=lambda x: x).build()
 

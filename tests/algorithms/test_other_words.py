@@ -54,7 +54,7 @@ def test_no_word_of_the_table_is_known_everywhere():
         ("PPO", {"env": "CartPole-v1"}, "'env'; write environment='CartPole-v1'."),
         ("PPO", {"policy": "MlpPolicy"}, "'policy'; write PPO(environment): the obs"),
         ("PPO", {"gama": 0.9}, "'gama'; did you mean gamma."),
-        ("PPO", {"zzz": 0.9}, "'zzz', which is none here or elsewhere."),
+        ("PPO", {"zzz": 0.9}, "'zzz'; PPO.defaults() has those that it knows."),
     ],
 )
 def test_a_constructor_names_what_to_write(kind, arguments, message):

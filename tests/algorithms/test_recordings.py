@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfrl
-from tfrl import environments, policies
+from tfrl import bandits, environments, policies
 from tfrl.algorithms import recordings
 from tfrl.specs import tensor_spec
 from tfrl.utils import example_encoding_dataset
@@ -74,6 +74,18 @@ def test_a_recording_that_fails_leaves_the_old_one_and_nothing_else(tmp_path):
         "a.tfrecord",
         "a.tfrecord.spec",
     ]
+
+
+def test_each_round_of_a_bandit_is_an_episode_with_its_boundary():
+    bandit = bandits.environments.load("LinearBandit-v0", batch_size=1, seed=0)
+    policy = policies.RandomTFPolicy(bandit.time_step_spec(), bandit.action_spec())
+    frames = list(recordings.play(bandit, policy, 3, seed=0))
+    kinds = [(int(x.step_type), int(x.next_step_type)) for x in frames]
+    assert kinds == [(0, 2), (2, 0)] * 3
+    assert [float(x.reward) for x in frames[1::2]] == [0.0, 0.0, 0.0]
+    # The round after a boundary has its observation.
+    for boundary, begun in zip(frames[1::2], frames[2::2], strict=False):
+        np.testing.assert_array_equal(boundary.observation, begun.observation)
 
 
 def test_data_is_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):

@@ -423,3 +423,9 @@ def test_a_changed_default_keeps_the_declaration_of_every_base():
     assert Both.setting_fields()["low"].metadata["text"] == "The least value."
     with pytest.raises(ValueError, match=r"^low: "):
         Both.check_setting("low", INF)
+
+
+def test_networks_of_rnd_need_a_hidden_layer():
+    made = tfrl.PPO(rnd_coefficient=1.0, fc_layer_params=())
+    with pytest.raises(ValueError, match=r"^fc_layer_params: .*rnd_coefficient, got"):
+        made.make_rnd()

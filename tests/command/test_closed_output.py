@@ -30,3 +30,9 @@ def test_a_command_without_a_reader_ends_in_silence(words):
 def test_the_broken_pipe_of_another_process_is_an_error():
     with pytest.raises(BrokenPipeError), closed_output.ends_in_silence():
         raise BrokenPipeError
+
+
+def test_a_command_that_was_started_without_standard_output_ends(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with closed_output.ends_in_silence():
+        print("nowhere")

@@ -82,6 +82,10 @@ def test_the_verdict_says_where_both_were_made():
         "and made on Fast 9000 avx2; other than now: processor Fast 9000 avx2, now "
         "Slow 1 avx512f."
     )
+    longer = [{"num_iterations": [10, 2_000]}]
+    found = verification.verdict(FOLDER, {"w/1": ((2,), 1e-9)}, old, old, longer)
+    assert "num_iterations was changed from 10 to 2,000 on the way" in found.text
+    assert verification.verdict(FOLDER, {}, old, old, longer).is_same
 
 
 def command(*words):

@@ -412,6 +412,10 @@ class Algorithm(settings_lib.Recipe):
             return {}
         if not isinstance(given, Mapping) and len(networks) == 1:
             return dict.fromkeys(networks, given)
+        if not networks:
+            raise ValueError(
+                f"network: got one, but {self.title} has no network; leave it out."
+            )
         names = ", ".join(networks)
         if not isinstance(given, Mapping):
             raise ValueError(

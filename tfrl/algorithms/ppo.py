@@ -18,6 +18,7 @@ from tfrl.algorithms.settings import (
     live,
     lstm_units,
     number,
+    remedy_for,
 )
 
 
@@ -217,7 +218,11 @@ class PPO(ActorCritic):
         }
 
     def make_rnd(self) -> agents.ppo.rnd.RandomNetworkDistillation:
-        """Makes the networks of RND; the predictor has one more layer."""
+        """Makes the networks of RND; the predictor has one more layer.
+
+        Raises:
+          ValueError: There are no hidden layers.
+        """
         import tensorflow as tf  # Not at the top: --help does not wait for it.
 
         spec = tf.nest.map_structure(
@@ -225,6 +230,11 @@ class PPO(ActorCritic):
             self.environment.observation_spec(),
         )
         layers = self.fc_layer_params
+        if not layers:
+            raise ValueError(
+                "fc_layer_params: expected at least one layer with rnd_coefficient, "
+                f"got {layers!r}; {remedy_for('fc_layer_params')}."
+            )
         target, predictor = (
             networks.EncodingNetwork(
                 spec,

@@ -109,7 +109,8 @@ def play(
 ) -> Iterator[Any]:
     """Returns the frames of whole episodes, each with its boundary.
 
-    The frames are `Trajectory`s of arrays without batch dimension or policy info.
+    The frames are `Trajectory`s of arrays without batch dimension or policy info. An
+    episode of a bandit is a round.
 
     Raises:
       ValueError: The policy was saved for other observations.
@@ -127,6 +128,7 @@ def _play(
     import tensorflow as tf
     import tqdm
 
+    from tfrl.trajectories import time_step as ts
     from tfrl.trajectories import trajectory
 
     time_step, state = environment.reset(), policy.get_initial_state(1)
@@ -137,7 +139,10 @@ def _play(
     with bar:
         while boundaries < num_episodes:
             step = action(time_step, state, tf.constant([seed, frames], tf.int64))
-            reached = environment.step(step.action)
+            if environment.is_bandit and time_step.is_last()[0]:
+                reached = ts.new_round(time_step)  # It has the observation already.
+            else:
+                reached = environment.step(step.action)
             step = step._replace(info=())
             frame = trajectory.from_transition(time_step, step, reached)
             yield tf.nest.map_structure(lambda tensor: tensor.numpy()[0], frame)

@@ -514,7 +514,7 @@ class Recipe(Dataclasses):
                 told = other_words.advice(name, value, known, of)
                 raise TypeError(
                     f"{of}: got an unknown setting {name!r}"
-                    + (f"; {told}." if told else ", which is none here or elsewhere.")
+                    + f"; {told or f'{of}.defaults() has those that it knows'}."
                 )
             setattr(self, name, value)
         self.check_together()

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 def ends_in_silence() -> Iterator[None]:
     """Leaves this context in silence once standard output has been closed.
 
-    `tfrl list settings | head -1` ends with status 0.
+    `tfrl list settings | head -1` ends with status 0. So does a command that was
+    started without standard output, for which `sys.stdout` is None.
     """
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         if not _is_closed():
             raise

@@ -67,7 +67,8 @@ def verify(folder: pathlib.Path) -> Verdict:
             )
         new = _beginnings(run.folder)
         differing = differences(folder / "final_policy", run.folder / "final_policy")
-    return verdict(folder, differing, begun[0]["versions"], new[0]["versions"])
+    grown = [row["grown"] for row in begun if "grown" in row]
+    return verdict(folder, differing, begun[0]["versions"], new[0]["versions"], grown)
 
 
 def check_repeatable(
@@ -133,6 +134,7 @@ def verdict(
     differing: Mapping[str, tuple[tuple[int, ...], float]],
     old: Mapping[str, str],
     new: Mapping[str, str],
+    grown: Sequence[Mapping[str, Sequence[int]]] = (),
 ) -> Verdict:
     """Says what a comparison has found.
 
@@ -141,6 +143,7 @@ def verdict(
       differing: See `differences`.
       old: The versions that the run says it was made with.
       new: The same of the run trained again.
+      grown: The lengths of the run that were changed, each time: before and after.
     """
     kind = "portable" if "portable" in old else "not portable"
     made = f"The run was {kind} and made on {old.get('processor', 'an unnamed one')}"
@@ -159,9 +162,13 @@ def verdict(
         if name not in _NO_CAUSES and old.get(name) != new.get(name)
     ]
     causes = f"; other than now: {'; '.join(changed)}" if changed else ", as now"
-    return Verdict(
-        False, f"{folder}: other final weights: {words} differ. {made}{causes}."
-    )
+    text = f"{folder}: other final weights: {words} differ. {made}{causes}."
+    for name, (before, after) in (two for each in grown for two in each.items()):
+        text += (
+            f" Its {name} was changed from {before:,} to {after:,} on the way, and "
+            "with it the schedules that depend on it."
+        )
+    return Verdict(False, text)
 
 
 def _beginnings(folder: pathlib.Path) -> list[dict[str, Any]]:

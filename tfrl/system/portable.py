@@ -78,7 +78,8 @@ def start_again() -> NoReturn:
         )
     # All are set here, since the program may import NumPy before tfrl.
     os.environ.update({VARIABLE: "1", **_settings()})
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

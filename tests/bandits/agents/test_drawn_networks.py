@@ -108,6 +108,8 @@ def test_masked_arms_have_probability_0():
     np.testing.assert_array_equal(agent.policy.action(start, seed=0).action, [1, -1])
     exact = agent.policy.distribution(start).action.probs_parameter()
     np.testing.assert_allclose(exact[0], [0, 1, 0], atol=1e-6)
+    # No arm is more probable than others, as in other policies.
+    np.testing.assert_allclose(exact[1], [1 / 3] * 3, rtol=1e-6)
 
 
 def test_poisson_numbers():

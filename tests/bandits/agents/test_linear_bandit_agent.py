@@ -68,6 +68,19 @@ def test_the_sums_are_those_of_each_arms_rows():
         )
 
 
+@pytest.mark.parametrize(("size", "ridge"), [(1e6, 1.0), (1e3, 0.0)])
+def test_large_features_keep_their_parameters_in_small_batches(size, ridge):
+    x, action, reward = data.rows(24, 3, 2)
+    x *= np.float32([1, size, 1])
+    agent = _agent(3, 2, tikhonov_weight=ridge)
+    _train(agent, x, action, reward, 24)
+    theta, inverse = _solved(x, action, reward, 2, ridge)
+    scale = np.array([1, size, 1])
+    np.testing.assert_allclose(agent.theta * scale, theta * scale, atol=1e-5)
+    scaled = agent._variable_collection.inverse * np.outer(scale, scale)
+    np.testing.assert_allclose(scaled, inverse * np.outer(scale, scale), atol=1e-7)
+
+
 def test_features_of_very_different_sizes_keep_their_parameters():
     x, action, reward = data.rows(1000, 6, 2)
     x *= 10.0 ** np.arange(-3, 3, dtype=np.float32)

@@ -175,6 +175,7 @@ def test_the_probabilities_are_those_of_the_policy():
         ({"propensity": np.full(40, 1.5)}, "propensity: got numbers from 1.5"),
         ({"reward": np.full(40, np.nan)}, "finite rewards"),
         ({"action": np.full(40, -1)}, "arms from 0"),
+        ({"action": np.full(40, 7)}, "^log: got the arm 7, expected arms below 3"),
         ({"reward": np.zeros(39)}, "one row a round"),
     ],
 )
@@ -182,6 +183,15 @@ def test_a_wrong_log_is_refused(changes, message):
     log, probabilities, _ = expected_log()
     with pytest.raises(ValueError, match=message):
         off_policy.evaluate(probabilities, log._replace(**changes))
+
+
+def test_what_are_no_probabilities_and_too_few_rounds_are_refused():
+    log, probabilities, _ = expected_log()
+    for wrong in (probabilities * 2, probabilities - 1 / 3):
+        with pytest.raises(ValueError, match=r"^policy: got numbers from .* sums from"):
+            off_policy.evaluate(wrong, log)
+    with pytest.raises(ValueError, match=r"^log: got 1 rounds, expected at least 2"):
+        off_policy.evaluate(probabilities[:1], log.rows(slice(1)))
 
 
 def test_what_the_log_says_nothing_about_is_an_error():

@@ -34,17 +34,28 @@ def test_rows_of_several_models_are_added_in_turn():
     rng = np.random.default_rng(2)
     rows, weights = rng.normal(size=[5, 3]), rng.uniform(size=5)
     models = np.array([0, 1, 1, 0, 1])
-    found = linalg.add_rows(
+    found, largest = linalg.add_rows(
         tf.constant(np.linalg.inv(matrices)),
         tf.constant(rows),
         tf.constant(weights),
         tf.constant(models, tf.int32),
     )
+    gains = []
     for x, w, m in zip(rows, weights, models, strict=True):
+        gains.append(w * x @ np.linalg.solve(matrices[m], x))
         matrices[m] += w * np.outer(x, x)
+    np.testing.assert_allclose(largest, max(gains))
     np.testing.assert_allclose(found, np.linalg.inv(matrices), rtol=1e-9)
     both = linalg.inverses(tf.constant(matrices), 0.5)
     np.testing.assert_allclose(both, np.linalg.inv(matrices + 0.5 * np.eye(3)))
+
+
+def test_features_that_depend_on_each_other_have_an_inverse():
+    x = np.random.default_rng(0).normal(size=[200, 1]) * [1e4, 7e3, 0.0]
+    found = linalg.inverses(tf.constant([x.T @ x]), 1e-8)[0].numpy()
+    variance = np.sum(x @ found * x, axis=1)
+    np.testing.assert_allclose(variance, x[:, 0] ** 2 / np.sum(x[:, 0] ** 2), rtol=1e-3)
+    assert found[2, 2] == pytest.approx(1e8)
 
 
 @pytest.mark.parametrize(

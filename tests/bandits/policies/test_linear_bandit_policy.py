@@ -51,6 +51,37 @@ def test_lin_ucb_chooses_the_largest_upper_bound():
     assert step.info.predicted_rewards_sampled == ()
 
 
+@pytest.mark.parametrize(
+    "kind", [agents.LinearUCBAgent, agents.LinearThompsonSamplingAgent]
+)
+def test_a_greedy_policy_tells_of_the_arm_that_it_takes(kind):
+    agent = kind(
+        data.per_arm_spec(2, 3, 4, has_number=True),
+        data.action_spec(4),
+        accepts_per_arm_features=True,
+        emit_policy_info=("predicted_rewards_mean", "bandit_policy_type"),
+        emit_log_probability=True,
+    )
+    collection = agent._variable_collection
+    collection.theta.assign([[0.0, 0.0, 1.0, -2.0, 0.5]])
+    agent.act_greedily()
+    arms = np.random.default_rng(0).normal(size=[3, 4, 3]).astype(np.float32)
+    observation = {
+        "global": np.ones([3, 2], np.float32),
+        "per_arm": arms,
+        "num_actions": np.int32([4, 2, 0]),
+    }
+    action, _, info = agent.policy.action(_observed(observation))
+    chosen = arms[range(3), np.maximum(action, 0)]
+    np.testing.assert_array_equal(info.chosen_arm_features, chosen)
+    np.testing.assert_allclose(
+        info.predicted_rewards_mean, arms @ [1.0, -2.0, 0.5], rtol=1e-5
+    )
+    np.testing.assert_array_equal(info.bandit_policy_type, [[1], [1], [1]])
+    assert action.numpy().tolist()[2] == -1
+    assert action.numpy()[1] < 2
+
+
 def test_a_row_has_the_same_action_in_any_batch_and_order():
     agent = _trained()
     together = agent.policy.action(_observed(X)).action.numpy()

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.train import countdown_runs
 from tfrl import train
-from tfrl.train.runs import run_length, stopped_runs
+from tfrl.train.runs import run_files, run_length, stopped_runs
 
 
 class Diary(train.Callback):
@@ -309,6 +309,10 @@ def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, cap
     said = capsys.readouterr().err
     assert "num_iterations has grown from 6 to 9. Schedules that depend" in said
     assert iterations(path) == [0, 3, 5, 6, 9]
+    begun = [
+        x for x in run_files.read_rows(path / "diagnostics.jsonl") if "versions" in x
+    ]
+    assert [row.get("grown") for row in begun] == [None, {"num_iterations": [6, 9]}]
     straight = make_run(tmp_path / "straight", num_iterations=9)
     straight.run()
     for ours, theirs in zip(weights(longer), weights(straight), strict=True):

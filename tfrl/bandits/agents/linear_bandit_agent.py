@@ -152,8 +152,8 @@ class LinearBanditAgent(LinearModelsAgent):
     A row with the features x, the reward r and the weight w changes the sums of its
     model: `A += w x x'`, `b += w r x`. The parameters are `theta = (A + tikhonov_weight
     I)^-1 b`. All sums are float64, so they stay exact for features of very different
-    sizes. Updates of rank one keep the inverses; every thousand rows, Cholesky factors
-    of the sums replace them.
+    sizes. Updates of rank one keep the inverses; every thousand rows, and after a row
+    that was very uncertain, Cholesky factors of the sums replace them.
 
     With `tikhonov_weight` 0 the models of arms without rows are still uncertain, so
     all arms are tried.

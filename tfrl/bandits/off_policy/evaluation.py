@@ -78,7 +78,24 @@ def evaluate(
       ValueError: A number of the log is out of its range, or shapes do not fit.
     """
     log = log.checked()
+    if len(log.action) < 2:
+        raise ValueError(
+            f"log: got {len(log.action)} rounds, expected at least 2; give more."
+        )
     probabilities = probabilities_of(policy, log.observation)
+    number = probabilities.shape[-1]
+    if np.any(log.action >= number):
+        raise ValueError(
+            f"log: got the arm {log.action.max()}, expected arms below {number}, the "
+            "number of the policy's arms; give probabilities of all arms."
+        )
+    sums = np.sum(probabilities, axis=-1)
+    if np.any(probabilities < 0) or not np.allclose(sums, 1, atol=1e-3):
+        raise ValueError(
+            f"policy: got numbers from {probabilities.min()} to {probabilities.max()} "
+            f"with sums from {sums.min()} to {sums.max()}, expected the probabilities "
+            "of all arms in each round; divide each row by its sum."
+        )
     if rewards is None:
         rewards = fitted_rewards(log, probabilities.shape[1])
     rewards, rows = np.asarray(rewards, np.float64), np.arange(len(log.action))

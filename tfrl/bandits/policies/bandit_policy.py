@@ -46,6 +46,8 @@ class BanditPolicy(tf_policy.TFPolicy):
     where the observation has these. In a row without an allowed arm the action is -1. A
     row's action depends on the row, the seed and the size of the batch alone.
 
+    A `GreedyPolicy` takes the most probable arm, with the info about it.
+
     A subclass predicts rewards in `_predict`. The allowed arm with the largest of its
     `_scores` is chosen, or with `_draws` one that is drawn; `_log_probabilities` are
     those of the choice in both cases. Unless overridden, both are greedy.
@@ -60,6 +62,7 @@ class BanditPolicy(tf_policy.TFPolicy):
     _policy_type = BanditPolicyType.GREEDY
     # Whether arms are drawn by `_log_probabilities`.
     _draws = False
+    _greedy_action_needs_clip = False
 
     def __init__(
         self,
@@ -224,6 +227,29 @@ class BanditPolicy(tf_policy.TFPolicy):
             )
         observation, predicted = self._known(time_step.observation, seed)
         action, kind, scores = self._choose(predicted, seed)
+        return self._step(observation, predicted, action, kind, scores, policy_state)
+
+    def _greedy_action(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        observation, predicted = self._known(time_step.observation, None)
+        logs = self._all_log_probabilities(predicted)
+        action = policy_utils.masked_argmax(logs, predicted.allowed)
+        kind = tf.fill(tf.shape(action), BanditPolicyType.GREEDY)
+        draws = self._scores_field == InfoFields.PREDICTED_REWARDS_SAMPLED
+        scores = predicted.mean if draws else predicted.upper_bound()
+        return self._step(observation, predicted, action, kind, scores, policy_state)
+
+    def _step(
+        self,
+        observation: Any,
+        predicted: Prediction,
+        action: tf.Tensor,
+        kind: tf.Tensor,
+        scores: tf.Tensor,
+        policy_state: types.NestedTensor,
+    ) -> policy_step.PolicyStep:
+        """Returns arms with the info about them; see `_choose`."""
         index = tf.maximum(action, 0)
         mean = predicted.mean if self._num_parts is None else predicted.parts
         known = {

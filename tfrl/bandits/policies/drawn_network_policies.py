@@ -50,7 +50,8 @@ class BootstrappedPolicy(bandit_policy.BanditPolicy):
         allowed = predicted.allowed
         scores = tf.where(allowed[:, tf.newaxis], predicted.parts, tf.float32.min)
         best = tf.one_hot(tf.argmax(scores, axis=2), allowed.shape[1])
-        return bandit_policy.log_of(tf.reduce_mean(best, axis=1))
+        share = tf.reduce_mean(best, axis=1)
+        return bandit_policy.log_of(share * tf.cast(allowed, tf.float32))
 
 
 class DropoutPolicy(greedy_reward_prediction_policy.GreedyRewardPredictionPolicy):

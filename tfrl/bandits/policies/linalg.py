@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+# Of a feature's sum of squares, what is added at least, so that features that depend on
+# each other have an inverse in float64, too.
+_LEAST_SHARE = 1e-12
+
 
 def conjugate_gradient(
     a_mat: tf.Tensor, b_mat: tf.Tensor, tol: float = 1e-10
@@ -62,12 +66,16 @@ def update_inverse(a_inv: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 def inverses(matrices: tf.Tensor, ridge: float) -> tf.Tensor:
     """Returns `(A + ridge I)^-1` of each matrix, symmetric, `[M, d, d]`.
 
+    Where 1e-12 of an element of A's diagonal is above the ridge, it takes its place.
+
     Args:
       matrices: Symmetric positive semidefinite matrices `[M, d, d]`.
       ridge: A positive number.
     """
     identity = tf.eye(matrices.shape[-1], dtype=matrices.dtype)
-    factors = tf.linalg.cholesky(matrices + ridge * identity)
+    diagonal = tf.linalg.diag_part(matrices)
+    diagonal += tf.maximum(tf.cast(ridge, matrices.dtype), _LEAST_SHARE * diagonal)
+    factors = tf.linalg.cholesky(tf.linalg.set_diag(matrices, diagonal))
     identities = tf.broadcast_to(identity, tf.shape(matrices))
     halves = tf.linalg.triangular_solve(factors, identities)
     return tf.matmul(halves, halves, transpose_a=True)
@@ -75,34 +83,41 @@ def inverses(matrices: tf.Tensor, ridge: float) -> tf.Tensor:
 
 def add_rows(
     inverses: tf.Tensor, rows: tf.Tensor, weights: tf.Tensor, models: tf.Tensor
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns inverses after updates of rank one, in the order of the rows.
 
     A row x of weight w changes the inverse P of its model to
-    `P - w P x x' P / (1 + w x' P x)` (Sherman and Morrison, 1950).
+    `P - w P x x' P / (1 + w x' P x)` (Sherman and Morrison, 1950). The difference has
+    lost as many digits as the whole part of `w x' P x` has.
 
     Args:
       inverses: Symmetric inverses, `[M, d, d]`.
       rows: Vectors, `[n, d]`.
       weights: Their weights from 0 up, `[n]`.
       models: The number of each row's model, int32 `[n]`.
+
+    Returns:
+      The inverses, and the largest `w x' P x`, a scalar.
     """
     number = rows.shape[0]
 
-    def add(i: tf.Tensor, inverses: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def add(
+        i: tf.Tensor, inverses: tf.Tensor, largest: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         row, weight, model = rows[i], weights[i], models[i]
         projected = tf.linalg.matvec(inverses[model], row)
-        scale = weight / (1 + weight * tf.tensordot(row, projected, 1))
-        change = scale * projected[:, tf.newaxis] * projected
-        return i + 1, tf.tensor_scatter_nd_sub(inverses, [[model]], [change])
+        gain = weight * tf.tensordot(row, projected, 1)
+        change = weight / (1 + gain) * projected[:, tf.newaxis] * projected
+        inverses = tf.tensor_scatter_nd_sub(inverses, [[model]], [change])
+        return i + 1, inverses, tf.maximum(largest, gain)
 
-    _, inverses = tf.while_loop(
-        lambda i, _: i < number,
+    _, inverses, largest = tf.while_loop(
+        lambda i, *_: i < number,
         add,
-        (tf.constant(0), inverses),
+        (tf.constant(0), inverses, tf.zeros([], inverses.dtype)),
         maximum_iterations=number,
     )
-    return inverses
+    return inverses, largest
 
 
 def _check_square(name: str, matrix: tf.Tensor) -> None:

@@ -26,6 +26,9 @@ _LEAST_RIDGE = 1e-8
 _FEW_ROWS = 4
 # After so many updates of rank one, inverses are computed from the sums again.
 _ROWS_BETWEEN_FACTORS = 1024
+# So are they after a row whose uncertainty, weighted, was above this: the difference
+# that is its update has lost so many digits.
+_LARGEST_GAIN = 1e4
 
 
 class LinearBanditVariableCollection(tf.Module):
@@ -156,12 +159,12 @@ class LinearBanditVariableCollection(tf.Module):
             return
         recent = self._recent.read_value() + size
         before, sums = self.inverse.read_value(), self.cov_matrix.read_value()
+        updated, largest = linalg.add_rows(before, rows, weights, models)
+        is_exact = (recent < _ROWS_BETWEEN_FACTORS) & (largest <= _LARGEST_GAIN)
         inverse = tf.cond(
-            recent < _ROWS_BETWEEN_FACTORS,
-            lambda: linalg.add_rows(before, rows, weights, models),
-            lambda: linalg.inverses(sums, ridge_of(ridge)),
+            is_exact, lambda: updated, lambda: linalg.inverses(sums, ridge_of(ridge))
         )
-        self._write(inverse, tf.where(recent < _ROWS_BETWEEN_FACTORS, recent, 0))
+        self._write(inverse, tf.where(is_exact, recent, 0))
 
     def _write(self, inverse: tf.Tensor, recent: tf.Tensor | int) -> None:
         self.inverse.assign(inverse)

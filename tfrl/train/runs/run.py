@@ -264,7 +264,7 @@ class Run:
                 self._note_resumption(bar, grown)
             self._callbacks.start(first)
             try:
-                self._train(bar, resumed_at)
+                self._train(bar, resumed_at, grown)
             except Exception as error:
                 error.add_note(
                     f"It ended the run at iteration {self._loop.iteration:,}; "
@@ -321,11 +321,16 @@ class Run:
                 "so their values may jump; all other schedules continue unchanged."
             )
 
-    def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
+    def _train(
+        self,
+        bar: progress.Progress,
+        resumed_at: int | None,
+        grown: dict[str, tuple[int, int]],
+    ) -> None:
         """Trains and writes all outputs."""
         signals = interrupts.requested(interrupts.SIGNALS, running_steps.describe)
         slow = slow_steps.named(bar.announce)
-        opened = self._log.opened(self._resumed_without(resumed_at))
+        opened = self._log.opened(self._resumed_without(resumed_at), grown)
         with opened, slow, signals as is_requested:
 
             def interrupted() -> bool:

@@ -131,12 +131,17 @@ class RunLog:
         self._others: list[base.Logger] = list(loggers)
 
     @contextlib.contextmanager
-    def opened(self, resumed_without: Sequence[str] | None = None) -> Iterator[None]:
+    def opened(
+        self,
+        resumed_without: Sequence[str] | None = None,
+        grown: Mapping[str, tuple[int, int]] | None = None,
+    ) -> Iterator[None]:
         """Opens metrics.csv and TensorBoard's files in this context.
 
         Args:
           resumed_without: For a run that resumes, what its checkpoint did not hold of
             the state of the run; None if the run begins.
+          grown: The lengths of the run that have changed, before and now.
         """
         info = self._loop.info()
         self._known_steps = info.environment_steps
@@ -147,6 +152,8 @@ class RunLog:
         self._news = {"versions": versions.found(), **self._facts()}
         if resumed_without is not None:
             self._news["resumed_without"] = list(resumed_without)
+        if grown:
+            self._news["grown"] = {name: list(two) for name, two in grown.items()}
         self._loop.diagnostics.begin()
         self._spent = {name: run_files.number(last, name) for name in _PARTS}
         earlier = run_files.number(last, "processor_seconds")

@@ -28,6 +28,14 @@ def test_an_lstm_learns_from_sequences(kind):
     assert {part.shape[-1] for part in tf.nest.flatten(state)} == {4}
 
 
+def test_the_seeds_of_an_lstm_are_no_weights_of_its_target():
+    made = tfrl.SAC("PendulumNoVel-v1", **SMALL)
+    made.build()
+    weights = made.agent.weights_by_name()
+    norms = [tf.linalg.global_norm(weights[x]) for x in ("weights", "target_weights")]
+    np.testing.assert_array_equal(*norms)  # Targets begin as copies.
+
+
 def test_an_lstm_remembers():
     made = tfrl.SAC("PendulumNoVel-v1", **SMALL)
     made.build()

@@ -322,7 +322,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             f"{self._prefix_of(part)}weights": part.trained_variables()
             for part in self._parts
         }
-        targets = [v for _, target in self._target_pairs for v in target.variables]
+        targets = [
+            variable
+            for _, target in self._target_pairs
+            for variable in target.variables
+            if tf.as_dtype(variable.dtype).is_floating  # Not a seed of dropout.
+        ]
         return found | ({"target_weights": targets} if targets else {})
 
     def predicted_returns(self, time_step: ts.TimeStep) -> tf.Tensor | None:

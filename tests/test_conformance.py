@@ -367,6 +367,9 @@ def network_parts():
     parts["CriticRnnNetwork"] = lambda: networks.CriticRnnNetwork(
         (OBSERVATION, force), None, (6,), (5,), (4,), (3,), (4,)
     )
+    parts["MemoryCriticNetwork"] = lambda: networks.MemoryCriticNetwork(
+        (OBSERVATION, force), None, (6,), (4,), (3,)
+    )
     parts["CriticEnsembleNetwork"] = lambda: networks.CriticEnsembleNetwork(
         (OBSERVATION, force), 3, fc_layer_params=(4,)
     )

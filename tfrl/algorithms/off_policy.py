@@ -228,18 +228,17 @@ class WithMemory(OffPolicy):
         return self.lstm_sequence_length + 1 if self.lstm_size else None
 
     def make_lstm_critic(self, fc_layer_params: tuple[int, ...]) -> networks.Network:
-        """Makes a critic with an LSTM after the hidden layers, which the agent copies.
+        """Makes a critic with an LSTM, which the agent copies.
 
         Args:
-          fc_layer_params: The units of the hidden layers.
+          fc_layer_params: The units of the hidden layers before the LSTM; the last of
+            them is that of the layer after it, too.
         """
-        return networks.CriticRnnNetwork(
+        return networks.MemoryCriticNetwork(
             (self.observation_spec, self.environment.action_spec()),
-            observation_fc_layer_params=None,
-            action_fc_layer_params=None,
-            joint_fc_layer_params=fc_layer_params,
+            observation_fc_layer_params=fc_layer_params,
             lstm_size=(self.lstm_size,),
-            output_fc_layer_params=None,
+            joint_fc_layer_params=fc_layer_params[-1:],
             seed=self.seed + 1,
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )

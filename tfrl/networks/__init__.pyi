@@ -72,6 +72,7 @@ from .layers.preprocessing import default_preprocessing as default_preprocessing
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
 from .lstm_encoding_network import LstmEncodingNetwork as LstmEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
+from .memory_critic_network import MemoryCriticNetwork as MemoryCriticNetwork
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap
 from .network import DistributionNetwork as DistributionNetwork

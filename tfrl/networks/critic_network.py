@@ -190,7 +190,7 @@ def encoders(
     Raises:
       ValueError: If `input_tensor_spec` is not a pair.
     """
-    observation_spec, action_spec = _check_pair(input_tensor_spec)
+    observation_spec, action_spec = check_pair(input_tensor_spec)
     common = {
         "activation_fn": activation_fn,
         "kernel_initializer": kernel_initializer,
@@ -249,7 +249,8 @@ def value_layer(
     )
 
 
-def _check_pair(input_tensor_spec: Any) -> tuple[Any, Any]:
+def check_pair(input_tensor_spec: Any) -> tuple[Any, Any]:
+    """Returns the specs of observations and of actions, or raises a ValueError."""
     specs = tensor_spec.from_spec(input_tensor_spec)
     if not (isinstance(specs, tuple | list) and len(specs) == 2):
         raise ValueError(

@@ -48,6 +48,7 @@ from .critic_ensemble_network import (
 )
 from .critic_network import CriticNetwork as CriticNetwork
 from .critic_rnn_network import CriticRnnNetwork as CriticRnnNetwork
+from .critic_rnn_network import MemoryCriticNetwork as MemoryCriticNetwork
 from .dueling_q_network import DuelingQNetwork as DuelingQNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
@@ -72,7 +73,6 @@ from .layers.preprocessing import default_preprocessing as default_preprocessing
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
 from .lstm_encoding_network import LstmEncodingNetwork as LstmEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
-from .memory_critic_network import MemoryCriticNetwork as MemoryCriticNetwork
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap
 from .network import DistributionNetwork as DistributionNetwork

@@ -231,8 +231,8 @@ class WithMemory(OffPolicy):
         """Makes a critic with an LSTM, which the agent copies.
 
         Args:
-          fc_layer_params: The units of the hidden layers before the LSTM; the last of
-            them is that of the layer after it, too.
+          fc_layer_params: The units of the hidden layers before the LSTM. One more
+            layer, as wide as the last of them, follows it.
         """
         return networks.MemoryCriticNetwork(
             (self.observation_spec, self.environment.action_spec()),

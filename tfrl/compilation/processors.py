@@ -51,7 +51,7 @@ def description() -> str:
 
 
 def identity() -> str:
-    """Returns the model and all instruction sets, a line each; the name elsewhere."""
+    """Returns the model and instruction sets, a line each; outside Linux, the name."""
     fields = _fields()
     lines = [f"{field}: {fields[field]}" for field in _IDENTITY if field in fields]
     return "\n".join(lines) or name()

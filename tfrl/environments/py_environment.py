@@ -51,8 +51,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     _current_time_step: ts.TimeStep | None = None
     _is_seeded = False
 
-    # The steps since the last reset, and the number of first episodes of a single step
-    # that `step` has followed with a reset. Subclasses count under names of their own.
+    # The steps since the last reset, and how many of the first episodes had a single
+    # step and were followed by a reset in `step`. No subclass has these mangled names.
     __num_steps = 0
     __num_single_steps = 0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# Of a feature's sum of squares, what is added at least, so that features that depend on
-# each other have an inverse in float64, too.
+# The least ridge, as a share of a feature's sum of squares. With it, the sums of
+# features that depend on each other have an inverse in float64.
 _LEAST_SHARE = 1e-12
 
 
@@ -87,8 +87,8 @@ def add_rows(
     """Returns inverses after updates of rank one, in the order of the rows.
 
     A row x of weight w changes the inverse P of its model to
-    `P - w P x x' P / (1 + w x' P x)` (Sherman and Morrison, 1950). The difference has
-    lost as many digits as the whole part of `w x' P x` has.
+    `P - w P x x' P / (1 + w x' P x)` (Sherman and Morrison, 1950). The
+    subtraction cancels about as many digits as `w x' P x` has before its point.
 
     Args:
       inverses: Symmetric inverses, `[M, d, d]`.

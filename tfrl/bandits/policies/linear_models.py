@@ -26,8 +26,8 @@ _LEAST_RIDGE = 1e-8
 _FEW_ROWS = 4
 # After so many updates of rank one, inverses are computed from the sums again.
 _ROWS_BETWEEN_FACTORS = 1024
-# So are they after a row whose uncertainty, weighted, was above this: the difference
-# that is its update has lost so many digits.
+# The same is done after a row whose weighted variance `w x' P x` is above this, since
+# its update of rank one cancels about as many digits as this number has.
 _LARGEST_GAIN = 1e4
 
 

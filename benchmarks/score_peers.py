@@ -1,10 +1,11 @@
-"""Trains rows of the score table with Stable-Baselines3, to compare at equal steps.
+"""Trains rows of the score table with other libraries, to compare at equal steps.
 
     python -m benchmarks.score_peers               # all missing runs
     python -m benchmarks.score_peers --only=ppo_ppo --seeds=3
 
-It needs the peers' environment "torch": `python -m benchmarks.peers torch`. Each run
-has an entry's settings, steps and seed, in its own process with one thread. Its row in
+Stable-Baselines3 trains in environments, d3rlpy on recordings. They need the peers'
+environments: `python -m benchmarks.peers torch d3rlpy`. Each run has an entry's
+settings, steps and seed, in its own process with one thread. Its row in
 benchmarks/score_peers.csv holds the mean return of 50 greedy episodes of its final
 weights, and the processor time of its start and training. `python -m benchmarks.scores
 --table` then shows it on the page.
@@ -14,23 +15,25 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import json
 import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
-from benchmarks.score_entries import ENTRIES, ROOT, Entry
+from benchmarks import peers, score_recordings
+from benchmarks.score_entries import ENTRIES, RECORDINGS, ROOT, Entry
 from tfrl.compilation import processors
 from tfrl.eval import statistics
 
 CSV = ROOT / "benchmarks" / "score_peers.csv"
-_WORKER = ROOT / "benchmarks" / "workers" / "score_with_torch.py"
+_WORKERS = ROOT / "benchmarks" / "workers"
 _FIELDS = (
     "agent",
     "environment",
@@ -54,37 +57,67 @@ COMPARED = (
     "td3_td3",
     "ppo_ppo_mujoco_halfcheetah-v5",
     "sac_sac_mujoco_hopper-v5",
+    "td3+bc_on_replay_td3_bc_mujoco_halfcheetah-v5",
+    "iql_on_replay_iql_mujoco_halfcheetah-v5",
+    "td3+bc_on_replay_td3_bc_mujoco_hopper-v5",
+    "iql_on_replay_iql_mujoco_hopper-v5",
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-_HEAD = """## Beside Stable-Baselines3
+_HEAD = """## Beside other libraries
 
-Stable-Baselines3 with the same settings and steps. Seconds are the processor time of
-one run with one thread, including its start; those of tfrl also include evaluations
-during the run, those of Stable-Baselines3 none. Seconds are shown only
-where both libraries ran on the same kind of processor, beside other work, and the rows
-of tfrl have processor times.
+Other libraries with the same settings and steps; those on recordings learn from the same
+frames, and their steps are updates. Seconds are the processor time of one run with one
+thread, including its start; those of tfrl also include evaluations during the run, the
+others' none. Seconds are shown only where both libraries ran on the same kind of
+processor, beside other work, and the rows of tfrl have processor times.
 
-| agent | environment | steps | tfrl | Stable-Baselines3 | seeds | seconds of tfrl | seconds of Stable-Baselines3 | ratio |
-|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
+| agent | environment | library | steps | tfrl | library's | seeds | seconds of tfrl | library's | ratio |
+|---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
 _TAIL = """
 Returns are interquartile means. `python -m benchmarks.score_peers` trains these runs;
-they are in `benchmarks/score_peers.csv`. Settings that Stable-Baselines3 lacks are left
-out: prioritized replay, double Q-learning and others have no row."""
+they are in `benchmarks/score_peers.csv`. Settings that a library lacks are left out:
+Stable-Baselines3 has no prioritized replay or double Q-learning, for example."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """A library that can train some entries.
+
+    Attributes:
+      name: Its name for readers.
+      peer: The name of its Python environment.
+      worker: The script that trains a task.
+      makers: What makes the tasks of each algorithm.
+    """
+
+    name: str
+    peer: str
+    worker: str
+    makers: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]
 
 
 def task(entry: Entry) -> dict[str, Any]:
     """Returns what the worker needs to train an entry, valid in JSON.
 
     Raises:
-      ValueError: Stable-Baselines3 lacks one of the entry's settings.
+      ValueError: Its library lacks the algorithm or one of the entry's settings.
     """
     s = entry.settings()
-    made = _MAKERS.get(entry.algorithm)
-    if made is None:
-        names = ", ".join(_MAKERS)
-        raise ValueError(f"{entry.name}: expected an algorithm of {names}")
-    number = int(s["num_iterations"])
-    return {"environment": s["env"], "num_envs": s["num_envs"], **made(s, number)}
+    make = library_of(entry).makers[entry.algorithm]
+    return {"environment": s["env"], **make(s)}
+
+
+def library_of(entry: Entry) -> Library:
+    """Returns the library that trains an entry.
+
+    Raises:
+      ValueError: None has its algorithm.
+    """
+    for library in _LIBRARIES:
+        if entry.algorithm in library.makers:
+            return library
+    names = ", ".join(name for library in _LIBRARIES for name in library.makers)
+    raise ValueError(f"{entry.name}: expected an algorithm of {names}")
 
 
 def _refuse(s: Mapping[str, Any], **expected: Any) -> None:
@@ -94,7 +127,7 @@ def _refuse(s: Mapping[str, Any], **expected: Any) -> None:
             raise ValueError(f"{name}: got {s[name]}, expected {value}")
 
 
-def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
+def _rollouts(s: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the task of PPO or A2C."""
     _refuse(s, lstm_size=0)
     frames = s["collect_steps_per_iteration"] * s["num_envs"]
@@ -126,21 +159,23 @@ def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
         policy["log_std_init"] = s["initial_log_stddev"]
     return {
         "algorithm": s["algorithm"].upper(),
-        "steps": num_iterations * frames,
+        "num_envs": s["num_envs"],
+        "steps": s["num_iterations"] * frames,
         "normalized": [s["normalize_observations"], s["normalize_rewards"]],
         "arguments": arguments,
         "policy": policy,
     }
 
 
-def _replay(s: Mapping[str, Any], num_iterations: int, **arguments: Any) -> dict:
+def _replay(s: Mapping[str, Any], **arguments: Any) -> dict[str, Any]:
     """Returns what the tasks of all agents that learn from replay share."""
     _refuse(s, replay="uniform", n_step_update=1, num_envs=1)
     _refuse(s, normalize_observations=False)
     return {
         "algorithm": s["algorithm"].upper(),
+        "num_envs": s["num_envs"],
         "steps": s["initial_collect_steps"]
-        + num_iterations * s["collect_steps_per_iteration"],
+        + s["num_iterations"] * s["collect_steps_per_iteration"],
         "arguments": {
             "learning_starts": s["initial_collect_steps"],
             "train_freq": s["collect_steps_per_iteration"],
@@ -154,13 +189,12 @@ def _replay(s: Mapping[str, Any], num_iterations: int, **arguments: Any) -> dict
     }
 
 
-def _dqn(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
+def _dqn(s: Mapping[str, Any]) -> dict[str, Any]:
     _refuse(s, dueling=False, noisy_stddev=0.0, loss="huber")
     _refuse(s, final_learning_rate=None, munchausen=False)
     decay = s["epsilon_decay_iterations"] * s["collect_steps_per_iteration"]
     made = _replay(
         s,
-        num_iterations,
         learning_rate=s["learning_rate"],
         # Stable-Baselines3 counts steps here, and updates in SAC.
         target_update_interval=s["target_update_period"]
@@ -175,14 +209,13 @@ def _dqn(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     return {**made, "policy": {"net_arch": list(s["fc_layer_params"])}}
 
 
-def _sac(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
+def _sac(s: Mapping[str, Any]) -> dict[str, Any]:
     rate = s["critic_learning_rate"]
     _refuse(s, actor_learning_rate=rate, alpha_learning_rate=rate, num_critics=2)
     _refuse(s, final_learning_rate=None, gsde_sample_freq=0, ou_stddev=0.0)
     _refuse(s, initial_alpha=1.0, target_entropy_per_dimension=-1.0)
     made = _replay(
         s,
-        num_iterations,
         learning_rate=rate,
         target_update_interval=s["target_update_period"],
     )
@@ -193,12 +226,11 @@ def _sac(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     return {**made, "policy": {"net_arch": layers}}
 
 
-def _td3(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
+def _td3(s: Mapping[str, Any]) -> dict[str, Any]:
     rate = s["critic_learning_rate"]
     _refuse(s, actor_learning_rate=rate, target_update_period=s["actor_update_period"])
     made = _replay(
         s,
-        num_iterations,
         learning_rate=rate,
         policy_delay=s["actor_update_period"],
         target_policy_noise=s["target_policy_noise"],
@@ -208,7 +240,48 @@ def _td3(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     return {**made, "policy": policy, "action_noise": s["exploration_noise"]}
 
 
-_MAKERS = {"ppo": _rollouts, "a2c": _rollouts, "dqn": _dqn, "sac": _sac, "td3": _td3}
+def _recorded(s: Mapping[str, Any], algorithm: str, **arguments: Any) -> dict[str, Any]:
+    """Returns the task of an agent that learns from a recording."""
+    _refuse(s, reward_scale=1.0, train_steps_per_iteration=1, online_share=0.0)
+    rates = {
+        f"{name}_learning_rate": s["learning_rate"] for name in ("actor", "critic")
+    }
+    return {
+        "algorithm": algorithm,
+        "steps": s["num_iterations"],
+        "data": s["data"],
+        "layers": list(s["fc_layer_params"]),
+        "is_normalized": s["normalize_observations"],
+        "arguments": {
+            "batch_size": s["batch_size"],
+            "gamma": s["gamma"],
+            "tau": s["target_update_tau"],
+            **rates,
+            **arguments,
+        },
+    }
+
+
+def _td3_bc(s: Mapping[str, Any]) -> dict[str, Any]:
+    return _recorded(s, "TD3PlusBC", alpha=s["bc_alpha"])  # The rest are defaults.
+
+
+def _iql(s: Mapping[str, Any]) -> dict[str, Any]:
+    expectile, weight = s["expectile"], s["inverse_temperature"]
+    return _recorded(s, "IQL", expectile=expectile, weight_temp=weight)
+
+
+_LIBRARIES = (
+    Library(
+        "Stable-Baselines3",
+        "torch",
+        "score_with_torch.py",
+        {"ppo": _rollouts, "a2c": _rollouts, "dqn": _dqn, "sac": _sac, "td3": _td3},
+    ),
+    Library(
+        "d3rlpy", "d3rlpy", "score_with_d3rlpy.py", {"td3_bc": _td3_bc, "iql": _iql}
+    ),
+)
 
 
 def _falling(value: float, is_annealed: bool) -> float | list[float]:
@@ -225,21 +298,25 @@ def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
 
 
 def train(entry: Entry, seed: int) -> dict[str, str]:
-    """Trains an entry with Stable-Baselines3; returns the row.
+    """Trains an entry with its library; returns the row.
 
     Raises:
-      PeerError: The peer's environment is missing.
+      PeerError: The library's Python environment is missing.
       RuntimeError: The run failed.
     """
-    python = peers.installed_python("torch")
+    library = library_of(entry)
+    python = peers.installed_python(library.peer)
     made = task(entry)
-    result = subprocess.run(
-        [str(python), str(_WORKER), json.dumps(made), str(seed)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **_ONE_THREAD},
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        if "data" in made:
+            made["data"] = _write_steps(made["data"], pathlib.Path(folder))
+        result = subprocess.run(
+            [str(python), str(_WORKERS / library.worker), json.dumps(made), str(seed)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **_ONE_THREAD},
+        )
     if result.returncode:
         raise RuntimeError(f"{entry.name}, seed {seed}: {result.stderr[-2000:]}")
     found = json.loads(result.stdout.splitlines()[-1])
@@ -257,6 +334,16 @@ def train(entry: Entry, seed: int) -> dict[str, str]:
     }
 
 
+def _write_steps(source: str, folder: pathlib.Path) -> str:
+    """Writes the steps of a recording, made if it is missing; returns the file."""
+    (recording,) = (each for each in RECORDINGS if each.source == source)
+    if not recording.path.exists():
+        score_recordings.make(recording, lambda: False)
+    path = folder / "steps.npz"
+    np.savez(path, **score_recordings.steps_of(recording))
+    return str(path)
+
+
 def section(
     rows: Sequence[Mapping[str, str]], peer_rows: Sequence[Mapping[str, str]]
 ) -> str:
@@ -264,7 +351,7 @@ def section(
 
     Args:
       rows: The rows of the score table.
-      peer_rows: The rows of Stable-Baselines3.
+      peer_rows: The rows of the other libraries.
     """
     lines = []
     for entry in ENTRIES:
@@ -275,7 +362,8 @@ def section(
         returns = [[float(row["return"]) for row in group] for group in (own, peer)]
         means = [statistics.summarize(r).interquartile_mean for r in returns]
         cells = (
-            *(entry.agent, entry.environment, f"{int(peer[0]['steps']):,}"),
+            *(entry.agent, entry.environment, library_of(entry).name),
+            f"{int(peer[0]['steps']):,}",
             *(f"{mean:.1f}" for mean in means),
             f"{len(own)}, {len(peer)}",
             *_seconds(own, peer),

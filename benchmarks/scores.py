@@ -38,7 +38,7 @@ from importlib import metadata
 
 import numpy as np
 
-from benchmarks import commits, score_curves, score_table, timing
+from benchmarks import commits, score_curves, score_recordings, score_table, timing
 from benchmarks.score_entries import (
     ENTRIES,
     LOGS,
@@ -46,7 +46,6 @@ from benchmarks.score_entries import (
     RECORDINGS,
     ROOT,
     Entry,
-    Recording,
 )
 from tfrl.algorithms import registry
 from tfrl.compilation import processors
@@ -299,27 +298,6 @@ def versions(family: str) -> str:
     return " ".join([f"python {platform.python_version()}", *found, *kind])
 
 
-def make_recording(recording: Recording, is_stopped: Callable[[], bool]) -> None:
-    """Trains a recording's run, if it is not trained yet, and records it.
-
-    Raises:
-      RuntimeError: One of the two failed, or was stopped.
-    """
-    unfinished = recording.folder / "unfinished.tfrecord"
-    train_run = children.ChildRun(
-        recording.folder, recording.entry.settings(), {}
-    ).job()
-    words = recording.words(unfinished)
-    for job in (train_run, jobs.Job("tfrl", words, train_run.output)):
-        if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
-            raise RuntimeError(
-                f"{job.module} made no recording; the end of {job.output} says why. "
-                "The same command tries it again."
-            )
-    os.replace(f"{unfinished}.spec", f"{recording.path}.spec")
-    os.replace(unfinished, recording.path)
-
-
 def train(
     runs: Sequence[Run],
     processes: int,
@@ -368,7 +346,7 @@ def train(
         wanted = {run.entry.changes.get("data") for run in runs}
         for recording in RECORDINGS:
             if recording.source in wanted and not recording.path.exists():
-                make_recording(recording, is_requested)
+                score_recordings.make(recording, is_requested)
         used = _seconds_of_children()
         jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
     if is_requested():

@@ -1,4 +1,4 @@
-"""Rows of the score table as Stable-Baselines3's arguments, and the section of both."""
+"""Rows of the score table as other libraries' arguments, and the section of both."""
 
 import pytest
 
@@ -41,8 +41,27 @@ def test_periods_in_updates_become_periods_in_steps():
 def test_every_entry_that_is_compared_has_a_task(name):
     entry = NAMED[name]
     made = score_peers.task(entry)
-    assert made["algorithm"] == entry.algorithm.upper()
+    assert made["algorithm"] in (entry.algorithm.upper(), "TD3PlusBC")
     assert made["steps"] > 10_000
+
+
+def test_agents_of_recordings_are_trained_by_d3rlpy():
+    entry = NAMED["td3+bc_on_replay_td3_bc_mujoco_hopper-v5"]
+    assert score_peers.library_of(entry).name == "d3rlpy"
+    made = score_peers.task(entry)
+    assert made["data"] == entry.changes["data"]
+    assert (made["steps"], made["layers"]) == (100_000, [256, 256])
+    assert made["is_normalized"] is True
+    assert made["arguments"] == {
+        "batch_size": 256,
+        "gamma": 0.99,
+        "tau": 0.005,
+        "actor_learning_rate": 3e-4,
+        "critic_learning_rate": 3e-4,
+        "alpha": 2.5,
+    }
+    iql = score_peers.task(NAMED["iql_on_replay_iql_mujoco_hopper-v5"])["arguments"]
+    assert (iql["expectile"], iql["weight_temp"]) == (0.7, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +97,8 @@ def test_the_section_shows_both_and_the_ratio_of_seconds():
     peer = [row(entry, 0, 480.0, seconds="35")]
     text = score_peers.section(own, peer)
     assert (
-        "| PPO | CartPole-v1 | 99,000 | 500.0 | 480.0 | 3, 1 | 7 | 35 | 5.0 |" in text
+        "| PPO | CartPole-v1 | Stable-Baselines3 | 99,000 | 500.0 | 480.0 | 3, 1 | 7 | "
+        "35 | 5.0 |" in text
     )
     # An older row has no processor seconds.
     older = [row(entry, 0, 500.0, processor_seconds="")]

@@ -477,31 +477,6 @@ def test_the_page_says_how_recordings_are_made():
     ]
 
 
-def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
-    """The first job succeeds, and the second ends within its file."""
-    entry = score_entries.HALF_TRAINED.entry
-    recording = score_entries.Recording(entry, tmp_path)
-    done = []
-
-    def run_all(made, most, is_stopped, on_end):
-        (job,) = made
-        done.append(job.module)
-        (output,) = [f for f in job.arguments if f.startswith("--output=")] or [""]
-        if output:
-            for suffix in ("", ".spec"):
-                pathlib.Path(output.partition("=")[2] + suffix).write_text("frames")
-        return [1 if output and len(done) == 2 else 0]
-
-    monkeypatch.setattr(scores.jobs, "run_all", run_all)
-    with pytest.raises(RuntimeError, match="tfrl made no recording"):
-        scores.make_recording(recording, lambda: False)
-    assert not recording.path.exists()
-    scores.make_recording(recording, lambda: False)
-    assert recording.path.read_text() == "frames"
-    assert (tmp_path / "replay.tfrecord.spec").read_text() == "frames"
-    assert done == ["tfrl.experiments.child", "tfrl"] * 2
-
-
 def test_the_steps_of_agents_that_learn_from_recordings_are_updates():
     assert score_curves.steps_of({"environment_steps": "0", "train_steps": "7"}) == 7
     assert score_curves.steps_of({"environment_steps": "9", "train_steps": "7"}) == 9

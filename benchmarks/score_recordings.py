@@ -1,0 +1,62 @@
+"""Makes the recordings from which agents of the score table learn, and reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.score_entries import Recording
+from tfrl.experiments import children
+from tfrl.system import jobs
+
+
+def make(recording: Recording, is_stopped: Callable[[], bool]) -> None:
+    """Trains a recording's run, if it is not trained yet, and records it.
+
+    Raises:
+      RuntimeError: One of the two failed, or was stopped.
+    """
+    unfinished = recording.folder / "unfinished.tfrecord"
+    train_run = children.ChildRun(
+        recording.folder, recording.entry.settings(), {}
+    ).job()
+    words = recording.words(unfinished)
+    for job in (train_run, jobs.Job("tfrl", words, train_run.output)):
+        if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
+            raise RuntimeError(
+                f"{job.module} made no recording; the end of {job.output} says why. "
+                "The same command tries it again."
+            )
+    os.replace(f"{unfinished}.spec", f"{recording.path}.spec")
+    os.replace(unfinished, recording.path)
+
+
+def steps_of(recording: Recording) -> dict[str, np.ndarray]:
+    """Returns the recorded steps by name, each array `[N, ...]`.
+
+    They are "observations", "actions", "rewards", "terminals" and "timeouts": the last
+    two are True where an episode ended, or was cut, after the step. The last step ends
+    an episode in any case.
+
+    Raises:
+      FileNotFoundError: The recording is not made yet.
+    """
+    # Not at the top: tables do not wait for TensorFlow.
+    from tfrl import datasets
+    from tfrl.trajectories import time_step
+
+    rows = list(datasets.load_recordings(str(recording.path)).as_numpy_iterator())
+    last = time_step.StepType.LAST
+    rows = [row for row in rows if row.step_type != last]  # These lead nowhere.
+    is_end = np.array([row.next_step_type == last for row in rows])
+    is_end[-1] = True
+    terminals = is_end & np.array([row.discount == 0 for row in rows])
+    return {
+        "observations": np.stack([row.observation for row in rows]),
+        "actions": np.stack([row.action for row in rows]),
+        "rewards": np.array([row.reward for row in rows]),
+        "terminals": terminals,
+        "timeouts": is_end & ~terminals,
+    }

@@ -340,7 +340,8 @@ def _write_steps(source: str, folder: pathlib.Path) -> str:
     if not recording.path.exists():
         score_recordings.make(recording, lambda: False)
     path = folder / "steps.npz"
-    np.savez(path, **score_recordings.steps_of(recording))
+    steps: dict[str, Any] = {**score_recordings.steps_of(recording)}
+    np.savez(path, **steps)
     return str(path)
 
 

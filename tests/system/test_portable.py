@@ -68,6 +68,15 @@ def test_a_program_that_starts_again_may_import_numpy_first(install, monkeypatch
     assert OWN_FLAGS in os.environ["XLA_FLAGS"]
 
 
+def test_the_environment_and_the_flag_may_not_contradict_each_other(monkeypatch):
+    monkeypatch.setenv("TFRL_PORTABLE", "1")
+    portable.choose(is_portable=True)
+    with pytest.raises(ValueError, match=r"got False, .*TFRL_PORTABLE is '1' in the"):
+        portable.choose(is_portable=False)
+    monkeypatch.delenv("TFRL_PORTABLE")
+    portable.choose(is_portable=False)
+
+
 def test_a_library_that_has_chosen_its_code_already_is_an_error(install):
     with pytest.raises(
         RuntimeError, match=r"^TFRL_PORTABLE: got '1', but numpy .*first"

@@ -21,7 +21,6 @@ from tfrl.algorithms.settings import (
     TARGET_STEPS,
     field,
     live,
-    lstm_units,
     one_of,
     remedy_for,
 )
@@ -194,7 +193,9 @@ class OffPolicy(algorithm.Algorithm):
 class WithMemory(OffPolicy):
     """An algorithm whose actor and critics may have LSTMs.
 
-    Updates then take sequences of frames; the LSTMs begin each with zeros.
+    Updates then take sequences of frames; the LSTMs begin each with zeros. As in Ni et
+    al. (2022, arXiv:2110.05038), the hidden layers follow an LSTM, which takes the
+    observations through a layer of its own size.
     """
 
     # Settings that its networks with an LSTM do not have, with their only values.
@@ -204,7 +205,11 @@ class WithMemory(OffPolicy):
         "value_bins": 0,
     }
 
-    lstm_size: int = lstm_units(default=0)
+    lstm_size: int = field(
+        "Units of an LSTM before the hidden layers; 0: no LSTM.",
+        SIZE_OR_0,
+        default=0,
+    )
     lstm_sequence_length: int = field(
         "Steps in a sequence to learn from.",
         SIZE,
@@ -231,28 +236,28 @@ class WithMemory(OffPolicy):
         """Makes a critic with an LSTM, which the agent copies.
 
         Args:
-          fc_layer_params: The units of the hidden layers before the LSTM. One more
-            layer, as wide as the last of them, follows it.
+          fc_layer_params: The units of the hidden layers, for the LSTM's output and the
+            action.
         """
         return networks.MemoryCriticNetwork(
             (self.observation_spec, self.environment.action_spec()),
-            observation_fc_layer_params=fc_layer_params,
+            observation_fc_layer_params=(self.lstm_size,),
             lstm_size=(self.lstm_size,),
-            joint_fc_layer_params=fc_layer_params[-1:],
+            joint_fc_layer_params=fc_layer_params,
             seed=self.seed + 1,
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
 
     def lstm_arguments(self, fc_layer_params: tuple[int, ...]) -> dict[str, Any]:
-        """Returns the arguments of an actor with an LSTM after the hidden layers.
+        """Returns the arguments of an actor with an LSTM before the hidden layers.
 
         Args:
           fc_layer_params: The units of the hidden layers.
         """
         return {
-            "input_fc_layer_params": fc_layer_params,
+            "input_fc_layer_params": (self.lstm_size,),
             "lstm_size": (self.lstm_size,),
-            "output_fc_layer_params": None,
+            "output_fc_layer_params": fc_layer_params,
             "seed": self.seed,
             **parts.network_arguments(self, self.observation_spec),
         }

@@ -16,7 +16,6 @@ from tfrl.algorithms.settings import (
     check_layers,
     field,
     live,
-    lstm_units,
     number,
     remedy_for,
 )
@@ -31,7 +30,9 @@ class ActorCritic(on_policy.OnPolicy):
         "Actor and critic share the layers before an LSTM or their outputs.",
         default=False,
     )
-    lstm_size: int = lstm_units(default=0)
+    lstm_size: int = field(
+        "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0, default=0
+    )
     output_fc_layer_params: tuple[int, ...] = field(
         "Units of the hidden layers after the LSTM.",
         check_layers,

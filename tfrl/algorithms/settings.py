@@ -132,12 +132,6 @@ def encoder_kind(*, default: str) -> Any:
     )
 
 
-def lstm_units(*, default: int) -> Any:
-    """Declares the units of an LSTM; see `field`."""
-    text = "Units of an LSTM after the hidden layers; 0: no LSTM."
-    return field(text, SIZE_OR_0, default=default)
-
-
 def decay_of_weights(*, default: float) -> Any:
     """Declares the weight decay of actor and critics; see `field`."""
     text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
@@ -354,7 +348,6 @@ def _signature(made: Any) -> inspect.Signature:
         rate,
         final_rate,
         encoder_kind,
-        lstm_units,
         decay_of_weights,
         gradient_norm,
         random_share,

@@ -46,8 +46,8 @@ def start(
     warnings.showwarning = errors.show_warning
     is_quiet = "quiet" in given and bool(given["quiet"].value)
     try:
-        if "portable" in given and given["portable"].value and not portable.is_on():
-            portable.start_again()
+        if "portable" in given and given["portable"].present:
+            portable.choose(is_portable=bool(given["portable"].value))
         with (
             closed_output.ends_in_silence(),
             settings.remedied_by("set --{}"),

@@ -65,6 +65,21 @@ def install() -> None:
     os.environ.update(settings)
 
 
+def choose(*, is_portable: bool) -> None:
+    """Makes this process as the user wants it: portable or not.
+
+    Raises:
+      ValueError: It shall not be portable, and `TFRL_PORTABLE` is set.
+    """
+    if is_portable and not is_on():
+        start_again()
+    if is_on() and not is_portable:
+        raise ValueError(
+            f"portable: got False, expected True, since {VARIABLE} is "
+            f"{os.environ[VARIABLE]!r} in the environment; remove it from there."
+        )
+
+
 def start_again() -> NoReturn:
     """Replaces this process by a portable one with the same command line.
 

@@ -44,19 +44,24 @@ def steps_of(recording: Recording) -> dict[str, np.ndarray]:
       FileNotFoundError: The recording is not made yet.
     """
     # Not at the top: tables do not wait for TensorFlow.
+    import tensorflow as tf
+
     from tfrl import datasets
     from tfrl.trajectories import time_step
 
-    rows = list(datasets.load_recordings(str(recording.path)).as_numpy_iterator())
+    blocks = datasets.load_recordings(str(recording.path)).batch(1024)
+    frames = tf.nest.map_structure(
+        lambda *parts: np.concatenate(parts), *blocks.as_numpy_iterator()
+    )
     last = time_step.StepType.LAST
-    rows = [row for row in rows if row.step_type != last]  # These lead nowhere.
-    is_end = np.array([row.next_step_type == last for row in rows])
+    leads_on = frames.step_type != last
+    is_end = (frames.next_step_type == last)[leads_on]
     is_end[-1] = True
-    terminals = is_end & np.array([row.discount == 0 for row in rows])
+    terminals = is_end & (frames.discount == 0)[leads_on]
     return {
-        "observations": np.stack([row.observation for row in rows]),
-        "actions": np.stack([row.action for row in rows]),
-        "rewards": np.array([row.reward for row in rows]),
+        "observations": frames.observation[leads_on],
+        "actions": frames.action[leads_on],
+        "rewards": frames.reward[leads_on],
         "terminals": terminals,
         "timeouts": is_end & ~terminals,
     }

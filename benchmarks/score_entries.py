@@ -410,6 +410,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             3,
             note="chosen on other seeds, after seeds 0 to 2 had been seen",
         ),
+        Entry("Recurrent SAC", "sac", "sac_pendulum_memory", 3),
     ),
     "Exploration": (
         Entry("PPO with RND", "ppo", "ppo_deep_sea", 3, note="chosen on seeds 0 to 2"),

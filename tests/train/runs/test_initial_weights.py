@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents import every_agent
+from tests.agents.ppo import test_ppo_agent, test_rnd
 from tests.pairs import some_slow
 from tfrl import train
 from tfrl.savers import checkpoint_files, whole_checkpoints
@@ -73,6 +74,20 @@ def test_an_agent_takes_the_weights_and_keeps_its_optimizers_and_counters(
     rates = [v for k, v in after.items() if "_learning_rate" in k]
     np.testing.assert_allclose(rates, 1e-3, rtol=1e-6)
     assert int(agent.train_step_counter) == 0
+
+
+def test_rnd_keeps_its_networks_and_the_counts_of_its_statistics(tmp_path):
+    earlier, agent = (test_ppo_agent.make(rnd=test_rnd.rnd()) for _ in range(2))
+    disturb(earlier)
+    save(earlier, tmp_path)
+    train.load_weights(agent, tmp_path)
+    after, saved = by_key(agent), by_key(earlier)
+    of_rnd = [key for key in after if "_rnd/" in key]
+    assert sum("/count/" in key for key in of_rnd) == 2
+    for key in of_rnd:
+        # The returns so far belong to the earlier run's environments.
+        expected = 0.0 if "_returns/" in key else saved[key]
+        np.testing.assert_array_equal(after[key], expected, key)
 
 
 def test_normalizers_keep_their_statistics_and_their_counts(tmp_path):

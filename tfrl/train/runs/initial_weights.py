@@ -12,6 +12,8 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.utils import variables
+from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 _OPTIMIZERS = (keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
 
@@ -69,11 +71,12 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
 def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
     """Returns the variables of `ours` that are loaded, by their keys.
 
-    These are the floating-point variables that no optimizer holds, and the normalizers'
-    counts; other integers are counters, seeds and the states of generators. The current
-    returns of a reward normalizer belong to episodes of the earlier run.
+    These are the floating-point variables that no optimizer holds, and the counts of
+    all normalizers, those of RND, too; other integers are counters, seeds and the
+    states of generators. The current returns of a reward normalizer belong to episodes
+    of the earlier run.
     """
-    parts = tf.train.TrackableView(agent).descendants()
+    parts = list(tf.train.TrackableView(agent).descendants())
     left_out = {
         id(variable)
         for part in parts
@@ -83,11 +86,11 @@ def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
         )
     }
     statistics = set()
-    for normalizer in (agent.observation_normalizer, agent.reward_normalizer):
-        if normalizer is not None:
-            statistics |= {id(v) for v in variables.tracked_variables(normalizer)}
-    if agent.reward_normalizer is not None:
-        left_out.add(id(agent.reward_normalizer.returns))
+    for part in parts:
+        if isinstance(part, TensorNormalizer | RewardNormalizer):
+            statistics |= {id(v) for v in variables.tracked_variables(part)}
+        if isinstance(part, RewardNormalizer):
+            left_out.add(id(part.returns))
     return {
         key: variable
         for key, variable in ours.items()

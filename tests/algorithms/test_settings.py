@@ -359,6 +359,24 @@ def test_a_buffer_has_room_for_a_window_of_each_environment():
         tfrl.SAC(settings={**values, "replay_capacity": 19})
 
 
+def test_updates_of_recorded_and_new_frames_have_some_of_both():
+    values = {"batch_size": 8, "train_steps_per_iteration": 2, "replay_capacity": 2}
+    tfrl.IQL(online_share=1 / 16, **values)
+    with pytest.raises(
+        ValueError,
+        match=r"^online_share: expected 0, or at least 1 of the 16 frames of an "
+        r"iteration's updates \(batch_size, train_steps_per_iteration\), which is "
+        "0.0625, got 0.06, with which none is new; set online_share",
+    ):
+        tfrl.IQL(online_share=0.06, **values)
+    with pytest.raises(
+        ValueError,
+        match=r"^replay_capacity: expected at least 2 new frames with online_share, "
+        "got 1; set replay_capacity",
+    ):
+        tfrl.IQL(online_share=0.5, **{**values, "replay_capacity": 1})
+
+
 def test_each_environment_gives_the_same_number_of_episodes():
     values = {"num_envs": 3, "collect_episodes_per_iteration": 6}
     tfrl.REINFORCE(**values)

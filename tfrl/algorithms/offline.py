@@ -25,6 +25,7 @@ from tfrl.algorithms.settings import (
     field,
     integer,
     number,
+    remedy_for,
 )
 from tfrl.system import log
 
@@ -188,6 +189,25 @@ class LearnsValues(BC):
     target_update_tau: float = field(
         "Step size of the target critics towards the critics.", FRACTION, default=0.005
     )
+
+    def check_together(self) -> None:
+        """Checks that updates get new frames, and that the buffer can hold some."""
+        super().check_together()
+        if not self.online_share:
+            return
+        if self.replay_capacity < 2:
+            raise ValueError(
+                "replay_capacity: expected at least 2 new frames with online_share, "
+                f"got {self.replay_capacity}; {remedy_for('replay_capacity')}."
+            )
+        drawn = self.batch_size * self.train_steps_per_iteration
+        if drawn * self.online_share < 1 - 1e-6:  # As in `MixedReplayBuffer`.
+            raise ValueError(
+                f"online_share: expected 0, or at least 1 of the {drawn} frames of an "
+                "iteration's updates (batch_size, train_steps_per_iteration), which is "
+                f"{1 / drawn:.3g}, got {self.online_share}, with which none is new; "
+                f"{remedy_for('online_share')}."
+            )
 
     @property
     def steps_per_iteration(self) -> int:

@@ -246,6 +246,12 @@ def test_atoms_are_named_where_every_episode_has_the_same_return():
     assert "atoms" in rewards[0].text
 
 
+@pytest.mark.parametrize(("bins", "found"), [(0, []), (101, ["rewards"])])
+def test_the_range_of_bins_matters_to_critics_with_bins_alone(bins, found):
+    settings = {"value_bins": bins, "vmin": -814.0, "vmax": 0.0}
+    assert check(realized_return=500.0, settings=settings) == found
+
+
 @pytest.mark.parametrize(("weight", "found"), [(0.5, []), (0.0, ["critic"])])
 def test_returns_that_cannot_be_foreseen_are_no_fault_of_a_trained_critic(
     weight, found

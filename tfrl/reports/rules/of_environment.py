@@ -269,6 +269,8 @@ def _wrong_sign(evidence: Evidence) -> Problem | None:
 
 
 def _atoms(evidence: Evidence) -> Problem | None:
+    if not evidence.settings.get("value_bins", True):
+        return None  # Its critics predict numbers, whatever vmin and vmax are.
     pairs = ("min_q_value", "vmin"), ("max_q_value", "vmax")
     low, high = (
         next((evidence.settings[n] for n in pair if n in evidence.settings), None)
@@ -283,11 +285,11 @@ def _atoms(evidence: Evidence) -> Problem | None:
         return None
     end = "{min_q_value|vmin}" if came < low else "{max_q_value|vmax}"
     return Problem(
-        f"returns of {came:.3g} lie outside of the atoms' range",
+        f"returns of {came:.3g} lie outside of the range of the critics' atoms or bins",
         "distance / range",
         outside,
         0.25,
-        advice(evidence, f"another {end}: atoms that hold the discounted returns"),
+        advice(evidence, f"another {end}: a range that holds the discounted returns"),
     )
 
 

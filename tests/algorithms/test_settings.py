@@ -359,6 +359,17 @@ def test_a_buffer_has_room_for_a_window_of_each_environment():
         tfrl.SAC(settings={**values, "replay_capacity": 19})
 
 
+def test_bins_divide_a_range():
+    tfrl.SAC(value_bins=2, vmin=0.0, vmax=1.0)
+    tfrl.SAC(vmin=200.0)  # Without bins there is no range.
+    expected = r"^vmin: expected a number below vmax, 100.0, got 200.0; set vmin"
+    with pytest.raises(ValueError, match=expected):
+        tfrl.SAC(value_bins=2, vmin=200.0)
+    expected = r"^value_bins: expected 0 or at least 2 bins, got 1; set value_bins"
+    with pytest.raises(ValueError, match=expected):
+        tfrl.TD3(value_bins=1)
+
+
 def test_updates_of_recorded_and_new_frames_have_some_of_both():
     values = {"batch_size": 8, "train_steps_per_iteration": 2, "replay_capacity": 2}
     tfrl.IQL(online_share=1 / 16, **values)

@@ -279,6 +279,20 @@ class WithBins(OffPolicy):
         "The largest return.", FINITE, default=100.0, needs=("value_bins", True)
     )
 
+    def check_together(self) -> None:
+        """Checks that there are several bins in a range, if there are bins."""
+        super().check_together()
+        if self.value_bins == 1:
+            raise ValueError(
+                "value_bins: expected 0 or at least 2 bins, got 1; "
+                f"{remedy_for('value_bins')}."
+            )
+        if self.value_bins and self.vmin >= self.vmax:
+            raise ValueError(
+                f"vmin: expected a number below vmax, {self.vmax}, got {self.vmin}; "
+                f"{remedy_for('vmin')}, so that all discounted returns lie between."
+            )
+
     def loss_of_bins(self) -> dict[str, Any]:
         """Returns the agent's argument for the loss, if there are bins."""
         if not self.value_bins:

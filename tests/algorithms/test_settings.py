@@ -357,6 +357,14 @@ def test_a_buffer_has_room_for_a_window_of_each_environment():
         r"\(num_envs, n_step_update\), got 19; set replay_capacity",
     ):
         tfrl.SAC(settings={**values, "replay_capacity": 19})
+    values = {"num_envs": 2, "lstm_size": 4, "lstm_sequence_length": 20}
+    tfrl.TD3(replay_capacity=42, **values)
+    with pytest.raises(
+        ValueError,
+        match=r"^replay_capacity: expected at least 42, 21 frames of each environment "
+        r"\(num_envs, the length of sequences\), got 41; set replay_capacity",
+    ):
+        tfrl.TD3(replay_capacity=41, **values)
 
 
 def test_bins_divide_a_range():

@@ -92,12 +92,14 @@ class OffPolicy(algorithm.Algorithm):
 
     def check_together(self) -> None:
         """Checks that the buffer has room for a sample, and how it stores frames."""
-        each = self.n_step_update + 1
+        sequence = self.trained_sequence_length()
+        each = sequence or self.n_step_update + 1
         least = each * self.num_envs
         if self.replay_capacity < least:
+            of = "the length of sequences" if sequence else "n_step_update"
             raise ValueError(
                 f"replay_capacity: expected at least {least:,}, {each:,} frames of "
-                f"each environment (num_envs, n_step_update), got "
+                f"each environment (num_envs, {of}), got "
                 f"{self.replay_capacity}; {remedy_for('replay_capacity')}."
             )
         if self.frame_stack and self.goals_per_step:

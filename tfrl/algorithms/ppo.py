@@ -224,12 +224,8 @@ class PPO(ActorCritic):
         Raises:
           ValueError: There are no hidden layers.
         """
-        import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-        spec = tf.nest.map_structure(
-            lambda leaf: tf.TensorSpec(leaf.shape, tf.float32),
-            self.environment.observation_spec(),
-        )
+        observation_spec = self.environment.observation_spec()
+        spec = agents.ppo.rnd.network_spec(observation_spec)
         layers = self.fc_layer_params
         if not layers:
             raise ValueError(
@@ -251,6 +247,7 @@ class PPO(ActorCritic):
             self.rnd_coefficient,
             self.environment.batch_size,
             self.gamma,
+            observation_spec,
         )
 
     def further_loop_arguments(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from tests.agents.on_policy.rollouts import collect
 from tests.agents.ppo.test_ppo_agent import CHOICE, MINIBATCHES, OBSERVATION, make
 from tfrl import networks
 from tfrl.agents.ppo import RandomNetworkDistillation
+from tfrl.agents.ppo import rnd as rnd_lib
+from tfrl.specs import tensor_spec
 from tfrl.utils import variables
 
 
@@ -93,6 +95,41 @@ def test_updates_train_the_predictor_alone_on_all_frames(jit):
     # What changes is in a checkpoint of the agent.
     held = {id(v) for v in agent.variables()}
     assert all(id(v) in held for v in variables.tracked_variables(module))
+
+
+def test_choices_are_one_hot_vectors_and_pictures_stay_pictures():
+    spec = {
+        "cell": tensor_spec.BoundedTensorSpec([], tf.int64, 2, 4),
+        "picture": tensor_spec.BoundedTensorSpec([5, 5, 1], tf.uint8, 0, 255),
+        "speed": tf.TensorSpec([2], tf.float64),
+    }
+    given = rnd_lib.network_spec(spec)
+    shapes = {name: (leaf.shape, leaf.dtype) for name, leaf in given.items()}
+    assert shapes == {
+        "cell": ([3], tf.float32),
+        "picture": ([5, 5, 1], tf.float32),
+        "speed": ([2], tf.float32),
+    }
+    assert networks.observation_encoder(given["picture"])["conv_layer_params"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_errors_of_choices_are_those_of_their_vectors(dtype):
+    spec = tensor_spec.BoundedTensorSpec([], tf.int64, 2, 4)
+    target, predictor = (
+        networks.EncodingNetwork(
+            rnd_lib.network_spec(spec), fc_layer_params=units, seed=1, dtype=dtype
+        )
+        for units in [(4,), (5, 4)]
+    )
+    module = RandomNetworkDistillation(target, predictor, 1.0, 2, observation_spec=spec)
+    cells = tf.constant([[2, 3], [4, 2]], tf.int64)
+    x = np.eye(3)[cells.numpy() - 2] / np.sqrt(1 + 1e-3)
+    expected = np.mean((dense(predictor, x) - dense(target, x)) ** 2, axis=-1)
+    found = module.errors(cells)
+    assert found.dtype == tf.float32
+    tolerance = 1e-5 if dtype == "float32" else 0.05
+    np.testing.assert_allclose(found, expected, tolerance)
 
 
 def test_wrong_arguments():

@@ -23,8 +23,10 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import replicas
+from tfrl.networks.layers import preprocessing
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
-from tfrl.utils import number_checks, tensor_normalizer
+from tfrl.utils import actions, number_checks, tensor_normalizer
 from tfrl.utils.normalizers import reward_normalizer
 
 if TYPE_CHECKING:
@@ -41,17 +43,20 @@ class RandomNetworkDistillation(tf.Module):
         coefficient: float,
         num_envs: int,
         gamma: float = 0.99,
+        observation_spec: types.NestedTensorSpec | None = None,
     ) -> None:
         """Builds the networks.
 
         Args:
-          target: The fixed network, which maps float32 observations, in the structure
-            and the shapes of the environment's, to vectors `[B, n]`.
+          target: The fixed network, which maps observations of `network_spec`, or
+            float32 ones of the environment's shapes, to vectors `[B, n]`.
           predictor: The network that is trained to predict its output.
           coefficient: The weight of the intrinsic rewards beside the environment's.
           num_envs: The number of environments that are stepped together.
           gamma: The discount of the intrinsic returns by whose deviation the intrinsic
             rewards are divided.
+          observation_spec: The nest of specs of the environment's observations, whose
+            choices become one-hot vectors; None casts all observations to floats.
 
         Raises:
           ValueError: A number is out of range, or the networks' outputs differ.
@@ -69,6 +74,11 @@ class RandomNetworkDistillation(tf.Module):
         self.target = target
         self.predictor = predictor
         self._coefficient = coefficient
+        self._observation_spec = (
+            None
+            if observation_spec is None
+            else tensor_spec.from_spec(observation_spec)
+        )
         self._observations = tensor_normalizer.StreamingTensorNormalizer(
             target.input_tensor_spec
         )
@@ -82,11 +92,12 @@ class RandomNetworkDistillation(tf.Module):
         Args:
           observation: The nest of observations, `[B, T, ...]` or `[B, ...]`.
         """
-        floats = tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), observation)
-        seen = self._observations.normalize(floats)
+        seen = self._observations.normalize(self._floats(observation))
         fixed, _ = self.target(seen)
         predicted, _ = self.predictor(seen)
-        return losses.distillation_error(predicted, fixed)
+        return losses.distillation_error(
+            *(tf.cast(output, tf.float32) for output in (predicted, fixed))
+        )
 
     def rewards(self, observation: types.NestedTensor) -> tf.Tensor:
         """Returns the weighted intrinsic rewards of frames, `[B, T]`.
@@ -104,10 +115,48 @@ class RandomNetworkDistillation(tf.Module):
         """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics."""
         frames = replicas.gathered(frames._replace(action=(), policy_info=()))
         counts = ~episodes.is_padding(frames)
-        floats = tf.nest.map_structure(
-            lambda x: tf.cast(x, tf.float32), frames.observation
-        )
         outer_dims = list(range(counts.shape.rank))
+        floats = self._floats(frames.observation)
         self._observations.update(floats, outer_dims, mask=counts)
         errors = self.errors(frames.observation)
         self._rewards.update(errors, tf.zeros_like(counts), counts)
+
+    def _floats(self, observation: types.NestedTensor) -> types.NestedTensor:
+        """Returns observations `[B(, T), ...]` as float32, with one-hot choices."""
+        if self._observation_spec is None:
+            return tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), observation)
+        return tf.nest.map_structure(_as_floats, observation, self._observation_spec)
+
+
+def _as_floats(x: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
+    """Returns `[B(, T), ...]` as float32; choices as one-hot vectors."""
+    layer = preprocessing.one_hot(spec)
+    if layer is None:
+        return tf.cast(x, tf.float32)
+    outer_rank = x.shape.rank - spec.shape.rank
+    vectors = layer(x)
+    inner = vectors.shape[-1:]
+    outer = tf.shape(x)[:outer_rank]
+    shaped = tf.reshape(vectors, tf.concat([outer, inner], axis=0))
+    return tf.ensure_shape(shaped, x.shape[:outer_rank] + inner)
+
+
+def network_spec(observation_spec: types.NestedTensorSpec) -> types.NestedTensorSpec:
+    """Returns the nest of specs of normalized observations, for the networks.
+
+    Choices, as in `networks.layers.preprocessing`, are one-hot vectors, and all others
+    have their shapes. Bounds remain bounds, so that images are known as such.
+
+    Args:
+      observation_spec: The nest of specs of the environment's observations.
+    """
+
+    def normalized(spec: tf.TensorSpec) -> tf.TensorSpec:
+        layer = preprocessing.one_hot(spec)
+        if layer is not None:
+            return tf.TensorSpec(layer.compute_output_shape((None,))[1:], tf.float32)
+        if spec.dtype.is_floating and not actions.has_finite_range(spec):
+            return tf.TensorSpec(spec.shape, tf.float32)
+        return tensor_spec.BoundedTensorSpec(spec.shape, tf.float32, -5.0, 5.0)
+
+    return tf.nest.map_structure(normalized, tensor_spec.from_spec(observation_spec))

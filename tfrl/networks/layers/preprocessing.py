@@ -127,13 +127,23 @@ def make_layer(path: tuple[Any, ...], spec: tf.TensorSpec) -> keras.layers.Layer
     if dtype == tf.uint8 and len(bounded.shape) >= 2:
         _check_image(where, bounded.shape)
         return _to_floats(int(bounded.minimum.min()), int(bounded.maximum.max()))
-    if _is_choice(bounded):
-        low, high = (
-            np.broadcast_to(bound, bounded.shape).ravel()
-            for bound in (bounded.minimum, bounded.maximum)
-        )
-        return OneHot(low.tolist(), high.tolist())
-    return _to_floats(0, 1)
+    return one_hot(spec) or _to_floats(0, 1)
+
+
+def one_hot(spec: tf.TensorSpec) -> OneHot | None:
+    """Makes the layer for observations that are choices; None for other ones.
+
+    Args:
+      spec: The spec of one observation, of numbers or booleans.
+    """
+    bounded = array_spec.BoundedArraySpec.from_spec(tensor_spec.to_array_spec(spec))
+    if not _is_choice(bounded):
+        return None
+    low, high = (
+        np.broadcast_to(bound, bounded.shape).ravel()
+        for bound in (bounded.minimum, bounded.maximum)
+    )
+    return OneHot(low.tolist(), high.tolist())
 
 
 def _is_choice(spec: array_spec.BoundedArraySpec) -> bool:

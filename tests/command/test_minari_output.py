@@ -146,6 +146,16 @@ def test_minari_makes_the_environment_and_its_episodes_again(folder):
             np.testing.assert_array_equal(observation, expected)
 
 
+def test_an_environment_that_was_registered_by_its_class_is_not_named(folder):
+    gymnasium.register("ByClass-v0", entry_point=Walk)
+    try:
+        count, made = write_minari("ByClass-v0", folder, num_episodes=1)
+    finally:
+        del gymnasium.registry["ByClass-v0"]
+    assert count == len(made[0].rewards) + 1
+    assert made.env_spec is None
+
+
 def test_an_environment_with_other_actions_than_the_frames_is_not_named(folder):
     _, made = write_minari("Pendulum-v1", folder, num_action_bins=5, num_episodes=1)
     assert made.env_spec is None

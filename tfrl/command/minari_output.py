@@ -68,8 +68,10 @@ def _env_spec(
 ) -> Any:
     """Returns Gymnasium's spec of an environment, with its time limit.
 
-    None if it is not Gymnasium's, or if its observations or actions were changed for
-    the algorithm, so that Minari would make an environment which the frames do not fit.
+    None if it is not Gymnasium's; if Minari cannot write it down, such as an
+    environment that was registered by its class; or if its observations or actions were
+    changed for the algorithm, so that Minari would make an environment which the frames
+    do not fit.
     """
     if not isinstance(environment, environments.TFPyEnvironment):
         return None
@@ -86,6 +88,10 @@ def _env_spec(
     spec = copy.deepcopy(spec)
     # The limit may be a wrapper of our own.
     spec.max_episode_steps = spec.max_episode_steps or time_limits.find(environment)
+    try:
+        spec.to_json()
+    except (TypeError, ValueError):
+        return None
     return spec
 
 

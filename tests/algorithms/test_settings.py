@@ -1,5 +1,6 @@
 """Settings: which values they may have, and how classes declare them."""
 
+import re
 import subprocess
 import sys
 
@@ -365,6 +366,22 @@ def test_a_buffer_has_room_for_a_window_of_each_environment():
         r"\(num_envs, the length of sequences\), got 41; set replay_capacity",
     ):
         tfrl.TD3(replay_capacity=41, **values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(tfrl.SAC, "critic_fc_layer_params"), (tfrl.TD3, "fc_layer_params")],
+)
+@pytest.mark.parametrize("sizes", [(), (8, 16)])
+def test_residual_blocks_have_one_size(kind, name, sizes):
+    kind(encoder="simba", **{name: (8, 8)})
+    kind(**{name: sizes})
+    with pytest.raises(
+        ValueError,
+        match=rf"^{name}: expected the same number .* with encoder='simba', got "
+        rf"{re.escape(str(sizes))}; set {name}",
+    ):
+        kind(encoder="simba", **{name: sizes})
 
 
 def test_bins_divide_a_range():

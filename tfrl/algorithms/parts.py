@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tfrl import agents, environments, networks, utils
 from tfrl.algorithms import spaces
+from tfrl.algorithms.settings import remedy_for
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -45,6 +46,25 @@ def network_arguments(
         else {}
     )
     return {**activation(s), **encoder, **body}
+
+
+def check_blocks(s: Algorithm, *names: str) -> None:
+    """Raises a ValueError unless SimBa's residual blocks, if any, have one size.
+
+    Args:
+      s: The settings.
+      *names: The settings of the sizes of the blocks.
+    """
+    if getattr(s, "encoder", "") != "simba":
+        return
+    for name in names:
+        sizes = getattr(s, name)
+        if len(set(sizes)) != 1:
+            raise ValueError(
+                f"{name}: expected the same number of units for each residual block, "
+                "such as (128,) or (512, 512), with encoder='simba', got "
+                f"{sizes}; {remedy_for(name)}."
+            )
 
 
 def activation(s: Algorithm) -> dict[str, Any]:

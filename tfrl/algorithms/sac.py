@@ -144,6 +144,11 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         needs=("gsde_sample_freq", True),
     )
 
+    def check_together(self) -> None:
+        """Checks the sizes of residual blocks, too."""
+        super().check_together()
+        parts.check_blocks(self, "actor_fc_layer_params", "critic_fc_layer_params")
+
     def adam_arguments(self) -> dict[str, float]:
         """Returns arguments of the actor's and the critics' Adam."""
         return {"weight_decay": self.weight_decay}

@@ -43,6 +43,11 @@ class Deterministic(off_policy.OffPolicy):
     critic_learning_rate: float = rate(default=1e-3)
     weight_decay: float = decay_of_weights(default=0.0)
 
+    def check_together(self) -> None:
+        """Checks the sizes of residual blocks, too."""
+        super().check_together()
+        parts.check_blocks(self, "fc_layer_params")
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""
         actor = parts.deterministic_actor(

@@ -41,6 +41,28 @@ def test_each_minibatch_has_the_share_of_new_frames():
     assert [*np.reshape(recorded, [2, 8]).sum(axis=1)] == [6, 6]
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_the_normalizer_counts_recorded_frames_before_new_ones(own):
+    def buffer(spec, batch_size):
+        made = tfrl.replay_buffers.TFUniformReplayBuffer(
+            spec, batch_size, max_length=42
+        )
+        tfrl.datasets.fill(made, tfrl.datasets.load_arrays(ARRAYS, spec))
+        return made
+
+    given = {"replay_buffer": buffer} if own else {"data": ARRAYS}
+    algorithm = tfrl.TD3BC(
+        "Pendulum-v1",
+        online_share=0.5,
+        normalize_observations=True,
+        jit_compile=False,
+        **given,
+    )
+    algorithm.build()
+    count, *_ = algorithm.agent.observation_normalizer.variables
+    assert int(count) == STEPS + 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [tfrl.IQL, tfrl.TD3BC, tfrl.CQL, tfrl.ReBRAC, tfrl.EDAC]

@@ -227,6 +227,9 @@ class LearnsValues(BC):
         if not self.online_share:
             return super().make_loop(agent)
         recorded = self._recorded(agent)
+        if self.own_replay_buffer is not None and agent.observation_normalizer:
+            # The frames of `data` have been counted.
+            agent.update_normalizers(recorded.gather_all())
         with train.device_scope(self.device):
             new = replay_buffers.TFUniformReplayBuffer(
                 agent.collect_data_spec,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from tfrl import losses
+from tfrl.agents import updates
 from tfrl.compilation import replicas
 from tfrl.networks.layers import preprocessing
 from tfrl.specs import tensor_spec
@@ -73,6 +74,10 @@ class RandomNetworkDistillation(tf.Module):
             )
         self.target = target
         self.predictor = predictor
+        # The predictor of the rewards of the next update, before its epochs.
+        self._rewarding = predictor.copy(name="rewarding_predictor")
+        self._rewarding.create_variables()
+        updates.copy_weights([(predictor, self._rewarding)])
         self._coefficient = coefficient
         self._observation_spec = (
             None
@@ -86,15 +91,18 @@ class RandomNetworkDistillation(tf.Module):
             num_envs, gamma, clip_value=0.0
         )
 
-    def errors(self, observation: types.NestedTensor) -> tf.Tensor:
+    def errors(
+        self, observation: types.NestedTensor, predictor: types.Network | None = None
+    ) -> tf.Tensor:
         """Returns the errors of the prediction, `[B, T]` or `[B]`.
 
         Args:
           observation: The nest of observations, `[B, T, ...]` or `[B, ...]`.
+          predictor: The network that predicts; `self.predictor` if None.
         """
         seen = self._observations.normalize(self._floats(observation))
         fixed, _ = self.target(seen)
-        predicted, _ = self.predictor(seen)
+        predicted, _ = (predictor or self.predictor)(seen)
         return losses.distillation_error(
             *(tf.cast(output, tf.float32) for output in (predicted, fixed))
         )
@@ -112,14 +120,19 @@ class RandomNetworkDistillation(tf.Module):
         return tf.pad(scaled, [[0, 0], [0, 1]])
 
     def update(self, frames: trajectory.Trajectory) -> None:
-        """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics."""
+        """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics.
+
+        The statistics of the rewards are of the errors before the updates with these
+        frames, which the rewards were.
+        """
         frames = replicas.gathered(frames._replace(action=(), policy_info=()))
         counts = ~episodes.is_padding(frames)
+        errors = self.errors(frames.observation, self._rewarding)
+        self._rewards.update(errors, tf.zeros_like(counts), counts)
+        updates.copy_weights([(self.predictor, self._rewarding)])
         outer_dims = list(range(counts.shape.rank))
         floats = self._floats(frames.observation)
         self._observations.update(floats, outer_dims, mask=counts)
-        errors = self.errors(frames.observation)
-        self._rewards.update(errors, tf.zeros_like(counts), counts)
 
     def _floats(self, observation: types.NestedTensor) -> types.NestedTensor:
         """Returns observations `[B(, T), ...]` as float32, with one-hot choices."""

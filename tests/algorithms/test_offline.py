@@ -41,8 +41,9 @@ def test_each_minibatch_has_the_share_of_new_frames():
     assert [*np.reshape(recorded, [2, 8]).sum(axis=1)] == [6, 6]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
 @pytest.mark.parametrize("own", [False, True])
-def test_the_normalizer_counts_recorded_frames_before_new_ones(own):
+def test_the_normalizer_counts_recorded_frames_once(own, share):
     def buffer(spec, batch_size):
         made = tfrl.replay_buffers.TFUniformReplayBuffer(
             spec, batch_size, max_length=42
@@ -53,7 +54,7 @@ def test_the_normalizer_counts_recorded_frames_before_new_ones(own):
     given = {"replay_buffer": buffer} if own else {"data": ARRAYS}
     algorithm = tfrl.TD3BC(
         "Pendulum-v1",
-        online_share=0.5,
+        online_share=share,
         normalize_observations=True,
         jit_compile=False,
         **given,

@@ -130,10 +130,7 @@ class BC(algorithm.Algorithm):
     def make_replay_buffer(
         self, agent: agents.TFAgent
     ) -> replay_buffers.TFUniformReplayBuffer:
-        """Makes a buffer of all recorded frames, and prints their mean return.
-
-        It also shows the frames to the agent's normalizer.
-        """
+        """Makes a buffer of all recorded frames, and prints their mean return."""
         import tensorflow as tf  # Not at the top: --help does not wait for it.
 
         # Parsed once, for the buffer and for the returns.
@@ -146,10 +143,6 @@ class BC(algorithm.Algorithm):
             agent.collect_data_spec, batch_size=1, max_length=num_frames, seed=self.seed
         )
         datasets.fill(replay_buffer, frames)
-        one_sequence = tf.nest.map_structure(
-            lambda x: tf.constant(x[np.newaxis]), arrays
-        )
-        agent.update_normalizers(one_sequence)
         returns = datasets.episode_returns(frames)
         mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
         log.info(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
@@ -227,8 +220,7 @@ class LearnsValues(BC):
         if not self.online_share:
             return super().make_loop(agent)
         recorded = self._recorded(agent)
-        if self.own_replay_buffer is not None and agent.observation_normalizer:
-            # The frames of `data` have been counted.
+        if agent.observation_normalizer:
             agent.update_normalizers(recorded.gather_all())
         with train.device_scope(self.device):
             new = replay_buffers.TFUniformReplayBuffer(

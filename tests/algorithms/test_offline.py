@@ -122,4 +122,5 @@ def test_new_frames_improve_what_was_learned_from_poor_recordings(kind):
     online.learn(3_000, progress=False)
     after = online.evaluate(20).mean
     print(f"{kind.__name__}: {before:.1f} offline, {after:.1f} online")
-    assert after > max(before + 200, -350)
+    # 200 more, but not more than the best policies reach, which return about -150.
+    assert after > max(min(before + 200, -200), -350)

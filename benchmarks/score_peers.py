@@ -65,18 +65,18 @@ COMPARED = (
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _HEAD = """## Beside other libraries
 
-Other libraries with the same settings and steps; those on recordings learn from the same
-frames, and their steps are updates. Seconds are the processor time of one run with one
-thread, including its start; those of tfrl also include evaluations during the run, the
-others' none. Seconds are shown only where both libraries ran on the same kind of
-processor, beside other work, and the rows of tfrl have processor times.
+Other libraries train with the same settings and steps. On recordings, they learn from the
+same frames, and steps are updates. Seconds are the processor time of one run with one
+thread, including its start. Those of tfrl also include evaluations during the run; those
+of the other libraries do not. Seconds are shown only where both libraries ran on the same
+kind of processor, beside other work, and the rows of tfrl have processor times.
 
-| agent | environment | library | steps | tfrl | library's | seeds | seconds of tfrl | library's | ratio |
+| agent | environment | other library | steps | return of tfrl | return of the other | seeds | seconds of tfrl | seconds of the other | ratio |
 |---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
 _TAIL = """
 Returns are interquartile means. `python -m benchmarks.score_peers` trains these runs;
-they are in `benchmarks/score_peers.csv`. Settings that a library lacks are left out:
-Stable-Baselines3 has no prioritized replay or double Q-learning, for example."""
+they are in `benchmarks/score_peers.csv`. An agent whose settings a library lacks has no
+row: Stable-Baselines3 has no prioritized replay and no double Q-learning, for example."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Library:
       name: Its name for readers.
       peer: The name of its Python environment.
       worker: The script that trains a task.
-      makers: What makes the tasks of each algorithm.
+      makers: The functions from settings to tasks, by the names of algorithms.
     """
 
     name: str
@@ -263,7 +263,7 @@ def _recorded(s: Mapping[str, Any], algorithm: str, **arguments: Any) -> dict[st
 
 
 def _td3_bc(s: Mapping[str, Any]) -> dict[str, Any]:
-    return _recorded(s, "TD3PlusBC", alpha=s["bc_alpha"])  # The rest are defaults.
+    return _recorded(s, "TD3PlusBC", alpha=s["bc_alpha"])  # The rest is the same.
 
 
 def _iql(s: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class RandomNetworkDistillation(tf.Module):
             )
         self.target = target
         self.predictor = predictor
-        # The predictor of the rewards of the next update, before its epochs.
+        # As the predictor was before the epochs with the latest frames: it gave their
+        # rewards.
         self._rewarding = predictor.copy(name="rewarding_predictor")
         self._rewarding.create_variables()
         updates.copy_weights([(predictor, self._rewarding)])
@@ -122,8 +123,8 @@ class RandomNetworkDistillation(tf.Module):
     def update(self, frames: trajectory.Trajectory) -> None:
         """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics.
 
-        The statistics of the rewards are of the errors before the updates with these
-        frames, which the rewards were.
+        Those of the rewards take the errors before the epochs with these frames, from
+        which their rewards were computed.
         """
         frames = replicas.gathered(frames._replace(action=(), policy_info=()))
         counts = ~episodes.is_padding(frames)

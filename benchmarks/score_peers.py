@@ -76,7 +76,8 @@ kind of processor, beside other work, and the rows of tfrl have processor times.
 _TAIL = """
 Returns are interquartile means. `python -m benchmarks.score_peers` trains these runs;
 they are in `benchmarks/score_peers.csv`. An agent whose settings a library lacks has no
-row: Stable-Baselines3 has no prioritized replay and no double Q-learning, for example."""
+row: Stable-Baselines3, for example, has neither prioritized replay nor double
+Q-learning."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -243,7 +243,7 @@ def _td3(s: Mapping[str, Any]) -> dict[str, Any]:
 
 def _recorded(s: Mapping[str, Any], algorithm: str, **arguments: Any) -> dict[str, Any]:
     """Returns the task of an agent that learns from a recording."""
-    _refuse(s, reward_scale=1.0, train_steps_per_iteration=1, online_share=0.0)
+    _refuse(s, train_steps_per_iteration=1, online_share=0.0)
     rates = {
         f"{name}_learning_rate": s["learning_rate"] for name in ("actor", "critic")
     }
@@ -253,6 +253,7 @@ def _recorded(s: Mapping[str, Any], algorithm: str, **arguments: Any) -> dict[st
         "data": s["data"],
         "layers": list(s["fc_layer_params"]),
         "is_normalized": s["normalize_observations"],
+        "reward_scale": s["reward_scale"],
         "arguments": {
             "batch_size": s["batch_size"],
             "gamma": s["gamma"],
@@ -268,6 +269,7 @@ def _td3_bc(s: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _iql(s: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse(s, final_actor_learning_rate=0.0)  # The other falls along a cosine.
     expectile, weight = s["expectile"], s["inverse_temperature"]
     return _recorded(s, "IQL", expectile=expectile, weight_temp=weight)
 

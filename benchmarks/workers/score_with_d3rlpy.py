@@ -26,13 +26,21 @@ def make(task: dict[str, Any]) -> Any:
     """Makes the algorithm of a task."""
     config = getattr(d3rlpy.algos, f"{task['algorithm']}Config")
     arguments = dict(task["arguments"])
-    names = ["actor", "critic", *(["value"] if task["algorithm"] == "IQL" else [])]
+    is_iql = task["algorithm"] == "IQL"
+    names = ["actor", "critic", *(["value"] if is_iql else [])]
     for name in names:
         encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=task["layers"])
         arguments[f"{name}_encoder_factory"] = encoder
     if task["is_normalized"]:
         scaler = d3rlpy.preprocessing.StandardObservationScaler()
         arguments["observation_scaler"] = scaler
+    if task["reward_scale"] != 1:
+        scaler = d3rlpy.preprocessing.MultiplyRewardScaler(task["reward_scale"])
+        arguments["reward_scaler"] = scaler
+    if is_iql:
+        fall = d3rlpy.optimizers.lr_schedulers.CosineAnnealingLRFactory(task["steps"])
+        adam = d3rlpy.optimizers.AdamFactory(lr_scheduler_factory=fall)
+        arguments["actor_optim_factory"] = adam
     return config(**arguments).create(device=False)
 
 

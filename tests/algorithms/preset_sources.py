@@ -337,6 +337,7 @@ def _offline_of_corl(values: dict[str, Any]) -> dict[str, Any]:
     renamed = {
         "iql_tau": "expectile",
         "beta": "inverse_temperature",
+        "final_actor_lr": "final_actor_learning_rate",
         "alpha": "bc_alpha",
         "actor_bc_coef": "actor_penalty",
         "critic_bc_coef": "critic_penalty",
@@ -1460,13 +1461,14 @@ COMPARISONS: dict[str, Comparison] = {
                     **_VALUES_OF_CORL,
                     "beta": 3.0,
                     "iql_tau": 0.7,
+                    "final_actor_lr": 0.0,
                 },
             ),
         ),
         _offline_of_corl,
         _FEWER_UPDATES,
         (
-            "The actor's rate stays; the source's falls along a cosine.",
+            "The actor's rate falls linearly; the source's along a cosine.",
             "Adam's epsilon is 1e-7, Keras's default; PyTorch has 1e-8.",
         ),
     ),

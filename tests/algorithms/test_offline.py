@@ -64,6 +64,29 @@ def test_the_normalizer_counts_recorded_frames_once(own, share):
     assert int(count) == STEPS + 2
 
 
+def test_the_rate_of_iqls_actor_falls_over_the_updates_of_the_run():
+    algorithm = tfrl.IQL(
+        "Pendulum-v1",
+        data=ARRAYS,
+        num_iterations=2,
+        train_steps_per_iteration=2,
+        final_actor_learning_rate=0.0,
+        jit_compile=False,
+    )
+    agent = algorithm.agent
+    frames = tfrl.datasets.load_arrays(ARRAYS, agent.collect_data_spec)
+    experience = next(iter(frames.batch(2).batch(8)))
+    changes = []
+    for _ in range(5):
+        before = weights(algorithm)
+        agent.train(experience)
+        changes.append(np.abs(before[0] - weights(algorithm)[0]).max())
+    # Adam's first step is as long as its rate.
+    assert changes[0] == pytest.approx(algorithm.learning_rate, rel=0.01)
+    assert changes[3] > 0
+    assert changes[4] == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [tfrl.IQL, tfrl.TD3BC, tfrl.CQL, tfrl.ReBRAC, tfrl.EDAC]

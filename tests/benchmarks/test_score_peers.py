@@ -60,8 +60,10 @@ def test_agents_of_recordings_are_trained_by_d3rlpy():
         "critic_learning_rate": 3e-4,
         "alpha": 2.5,
     }
-    iql = score_peers.task(NAMED["iql_on_replay_iql_mujoco_hopper-v5"])["arguments"]
-    assert (iql["expectile"], iql["weight_temp"]) == (0.7, 3.0)
+    iql = score_peers.task(NAMED["iql_on_replay_iql_mujoco_hopper-v5"])
+    assert iql["arguments"]["expectile"] == 0.7
+    assert iql["arguments"]["weight_temp"] == 3.0
+    assert (made["reward_scale"], iql["reward_scale"]) == (1.0, 0.38)
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ class BC(algorithm.Algorithm):
     def make_replay_buffer(
         self, agent: agents.TFAgent
     ) -> replay_buffers.TFUniformReplayBuffer:
-        """Makes a buffer of all recorded frames, and prints their mean return."""
+        """Makes a buffer of all recorded frames, and logs their returns."""
         import tensorflow as tf  # Not at the top: --help does not wait for it.
 
         # Parsed once, for the buffer and for the returns.
@@ -144,8 +144,7 @@ class BC(algorithm.Algorithm):
         )
         datasets.fill(replay_buffer, frames)
         returns = datasets.episode_returns(frames)
-        mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
-        log.info(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
+        log.info(f"Data: {num_frames:,} frames, {_episodes_in_words(returns)}")
         return replay_buffer
 
 
@@ -293,6 +292,11 @@ class IQL(LearnsValues):
     inverse_temperature: float = field(
         "Inverse temperature of advantages; 0 clones all actions.", FROM_0, default=10.0
     )
+    final_actor_learning_rate: float | None = field(
+        "Last learning rate of the actor, reached linearly; None keeps the first one.",
+        number(low=0.0, optional=True),
+        default=None,
+    )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics, the values and the actor."""
@@ -310,8 +314,13 @@ class IQL(LearnsValues):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        num_updates = self.schedule_iterations * self.train_steps_per_iteration
+        actor_rate = parts.rate(
+            self.learning_rate, num_updates, self.final_actor_learning_rate
+        )
         return {
             **self.arguments_of_values("value_optimizer"),
+            "actor_optimizer": parts.adam(actor_rate),
             "expectile": self.expectile,
             "inverse_temperature": self.inverse_temperature,
             "seed": self.seed,
@@ -468,6 +477,16 @@ def _plain_projection() -> Any:
     return functools.partial(
         networks.NormalProjectionNetwork,
         std_transform=lambda x: tf.exp(tf.clip_by_value(x, -5.0, 2.0)),
+    )
+
+
+def _episodes_in_words(returns: np.ndarray) -> str:
+    """Returns how many whole episodes there are, and what they return."""
+    if not len(returns):
+        return "no whole episode"
+    return (
+        f"{len(returns)} whole episodes, mean return {returns.mean():.1f} "
+        f"({returns.min():.1f} to {returns.max():.1f})"
     )
 
 

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.networks import network
 from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.utils import variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
@@ -72,9 +73,9 @@ def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
     """Returns the variables of `ours` that are loaded, by their keys.
 
     These are the floating-point variables that no optimizer holds, and the counts of
-    all normalizers, those of RND, too; other integers are counters, seeds and the
-    states of generators. The current returns of a reward normalizer belong to episodes
-    of the earlier run.
+    all normalizers, those of RND and of networks' layers, too; other integers are
+    counters, seeds and the states of generators. The current returns of a reward
+    normalizer belong to episodes of the earlier run.
     """
     parts = list(tf.train.TrackableView(agent).descendants())
     left_out = {
@@ -89,6 +90,9 @@ def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
     for part in parts:
         if isinstance(part, TensorNormalizer | RewardNormalizer):
             statistics |= {id(v) for v in variables.tracked_variables(part)}
+        if isinstance(part, network.Network):
+            # The states of Keras's generators are unsigned.
+            statistics |= {id(v) for v in part.variables if v.dtype == "int64"}
         if isinstance(part, RewardNormalizer):
             left_out.add(id(part.returns))
     return {

@@ -91,8 +91,8 @@ def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
         if isinstance(part, TensorNormalizer | RewardNormalizer):
             statistics |= {id(v) for v in variables.tracked_variables(part)}
         if isinstance(part, network.Network):
-            # The states of Keras's generators are unsigned.
-            statistics |= {id(v) for v in part.variables if v.dtype == "int64"}
+            # The states of generators are not among the weights.
+            statistics |= {id(v) for v in part.weights if v.dtype == "int64"}
         if isinstance(part, RewardNormalizer):
             left_out.add(id(part.returns))
     return {

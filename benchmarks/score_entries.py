@@ -284,6 +284,17 @@ _AT_100_000_STEPS = tuple(
     )
     for name in names
 )
+_AT_300_000_STEPS = tuple(
+    Entry(
+        "CrossQ for 300,000 steps",
+        "crossq",
+        "crossq_mujoco",
+        1,
+        _on(name, num_iterations=295_000),
+        published_as="CrossQ",
+    )
+    for name in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5")
+)
 _WITH_NOISE_ON_MEANS = tuple(
     Entry(agent, "ppo", "ppo_rpo", 1, _on(name, **changes))
     for name in ("dm_control/walker-walk", "dm_control/pendulum-swingup")
@@ -420,7 +431,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "ppo", "ppo_lunar_lander", 3),
         *_ON_LUNAR_LANDER,
     ),
-    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO, *_AT_100_000_STEPS),
+    "MuJoCo": (
+        *_PPO_ON_MUJOCO,
+        *_OTHERS_ON_MUJOCO,
+        *_AT_100_000_STEPS,
+        *_AT_300_000_STEPS,
+    ),
     "dm_control": (
         Entry("D4PG", "d4pg", "d4pg_cartpole", 5),
         *_WITH_NOISE_ON_MEANS,
@@ -490,6 +506,7 @@ _LONGEST = (
     *_ON_LUNAR_LANDER,
     *_AT_100_000_STEPS,
     *_RECORDED_ON_MUJOCO,
+    *_AT_300_000_STEPS,
 )
 # The order in which missing runs are trained.
 QUEUE = tuple(

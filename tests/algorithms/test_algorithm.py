@@ -701,7 +701,8 @@ OFFLINE = [
 MEMORY = {"lstm_size": 3}
 ONLINE = [
     *((name, {}) for name in registry.CLASSES if name not in OFFLINE),
-    *((name, MEMORY) for name in ("r2d2", "sac", "td3")),
+    ("r2d2", MEMORY),
+    *((name, {**MEMORY, "lstm_sequence_length": 4}) for name in ("sac", "td3")),
 ]
 
 

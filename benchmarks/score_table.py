@@ -240,8 +240,10 @@ spread, number of runs, kind and page. They are of these sources:
 - Tianshou's benchmark of MuJoCo: ten runs, the best evaluation of each.
 - CleanRL's pages: three runs, returns of the exploring actions at the end of training;
   two rows there are OpenAI's baselines.
-- The results of SAC in SimbaV2's repository: ten runs. The figures are computed from
-  its file; it does not say how actions were chosen, so they give no verdict.
+- The results of SAC, CrossQ, DroQ and REDQ in SimbaV2's repository: ten runs each. The
+  figures are computed from its files, which do not say how actions were chosen, so they
+  give no verdict.
+- The mean return of the recorded episodes, for agents that learn from recordings.
 
 Figures that are only drawn, in papers or on pages, are left out.
 """

@@ -57,6 +57,7 @@ COMPARED = (
     "td3_td3",
     "ppo_ppo_mujoco_halfcheetah-v5",
     "sac_sac_mujoco_hopper-v5",
+    "sac_for_100,000_steps_sac_mujoco_halfcheetah-v5",
     "td3+bc_on_replay_td3_bc_mujoco_halfcheetah-v5",
     "iql_on_replay_iql_mujoco_halfcheetah-v5",
     "td3+bc_on_replay_td3_bc_mujoco_hopper-v5",

@@ -171,7 +171,9 @@ the rewards of the same data, and are far ahead of it.
 
 On HalfCheetah-v5 BC imitates the mean of what SAC did in 100,000 steps of learning,
 which moves nowhere: d3rlpy's BC returned -0.03 after 8,000 updates on the same frames.
-On 20 episodes of the final policy, whose mean is 4,266, BC returned 4,294.
+On 20 episodes of the final policy, whose mean is 4,266, BC returned 4,294. On the
+replay, TD3+BC's seed 0 returns less than 150 in 14 of its 50 episodes, and 4,187 in the
+median one.
 
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
@@ -213,7 +215,10 @@ learned. That SAC did one update every 16 steps and was stopped half-trained, so
 the episodes are poor. On MuJoCo they learn from seed 0 of SAC for 100,000 steps: from
 all frames of its training ("on replay"), or from 100 episodes of its best policy, which
 acts greedily ("on episodes"). The steps of offline agents are updates, and their
-reference is the mean return of the recorded episodes. These commands record them:
+reference is the mean return of the recorded episodes. On Hopper IQL's rewards are
+multiplied by 1,000 / (largest - smallest return of the recording). ReBRAC has CORL's
+penalties for the data of D4RL that are most alike: medium-replay for the replay, and
+medium for the episodes. These commands record them:
 
 ```"""
 _HEAD_OF_COMMANDS = """```

@@ -8,7 +8,7 @@ linear bandit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfrl import agents, bandits, networks, specs, train
@@ -212,7 +212,7 @@ class Neural(Bandit):
 
     without_settings = Bandit.without_settings - {"activation"}
 
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers; with arm features, of each of three parts.",
         check_layers,
         default=(50, 50, 50),

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfrl import agents, losses, networks, utils
@@ -56,7 +56,7 @@ class ValueBased(off_policy.OffPolicy):
         SIZE_OR_0,
         default=0,
     )
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers.", check_layers, default=(100, 100)
     )
     learning_rate: float = rate(default=2e-3)
@@ -257,7 +257,7 @@ class C51(Atoms):
     collect_steps_per_iteration: int = 10
     train_steps_per_iteration: int = 1
     replay_capacity: int = 10_000
-    fc_layer_params: tuple[int, ...] = (120, 84)
+    fc_layer_params: Sequence[int] = (120, 84)
     batch_size: int = 128
     learning_rate: float = 2.5e-4
     final_learning_rate: float | None = None
@@ -329,7 +329,7 @@ class QRDQN(Quantiles):
     collect_steps_per_iteration: int = 256
     train_steps_per_iteration: int = 128
     replay_capacity: int = 100_000
-    fc_layer_params: tuple[int, ...] = (256, 256)
+    fc_layer_params: Sequence[int] = (256, 256)
     learning_rate: float = 2.3e-3
     final_learning_rate: float | None = None
     adam_epsilon: float = 0.01 / 64
@@ -368,7 +368,7 @@ class IQN(Quantiles):
     num_acting_quantiles: int = field(
         "Quantiles that an action is chosen by; 0: num_quantiles.", SIZE_OR_0, default=0
     )
-    quantile_layer_params: tuple[int, ...] = field(
+    quantile_layer_params: Sequence[int] = field(
         "Units of the hidden layers after the fractions' embedding.",
         check_layers,
         default=(),
@@ -410,7 +410,7 @@ class R2D2(QLearning):
     priority_exponent: float = 0.9
     importance_exponent: float = 0.6
     final_importance_exponent: float = 0.6
-    fc_layer_params: tuple[int, ...] = (64,)
+    fc_layer_params: Sequence[int] = (64,)
     learning_rate: float = 1e-3
     n_step_update: int = 5
     epsilon_decay_iterations: int = 5_000

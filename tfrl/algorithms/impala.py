@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import agents, train
@@ -44,7 +45,7 @@ class IMPALA(algorithm.Algorithm):
     collect_update_period: int = field(
         "Updates between two copies of the weights for collection.", SIZE, default=4
     )
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers of each network.", check_layers, default=(64, 64)
     )
     share_layers: bool = field(

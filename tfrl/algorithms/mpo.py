@@ -6,6 +6,7 @@ equations are in `tfrl.agents` and `tfrl.losses`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import losses, networks
@@ -42,7 +43,7 @@ class MPO(off_policy.OffPolicy):
     target_update_tau: float = 1.0
     activation: str = "usual"
 
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers.", check_layers, default=(64, 64)
     )
     init_scale: float = field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tfrl import agents, losses, networks, replay_buffers, train
@@ -234,7 +234,7 @@ class WithMemory(OffPolicy):
         """Returns the frames of a sampled sequence; None for the agent's own number."""
         return self.lstm_sequence_length + 1 if self.lstm_size else None
 
-    def make_lstm_critic(self, fc_layer_params: tuple[int, ...]) -> networks.Network:
+    def make_lstm_critic(self, fc_layer_params: Sequence[int]) -> networks.Network:
         """Makes a critic with an LSTM, which the agent copies.
 
         Args:
@@ -250,7 +250,7 @@ class WithMemory(OffPolicy):
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
 
-    def lstm_arguments(self, fc_layer_params: tuple[int, ...]) -> dict[str, Any]:
+    def lstm_arguments(self, fc_layer_params: Sequence[int]) -> dict[str, Any]:
         """Returns the arguments of an actor with an LSTM before the hidden layers.
 
         Args:

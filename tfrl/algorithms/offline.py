@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +56,7 @@ class BC(algorithm.Algorithm):
         "Updates in each iteration.", SIZE, default=1
     )
     batch_size: int = field("Frames in each update.", SIZE, default=64)
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of each network's hidden layers.", check_layers, default=(64, 64)
     )
     normalize_observations: bool = field(

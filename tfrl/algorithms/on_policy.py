@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfrl import agents, train
@@ -36,7 +36,7 @@ class OnPolicy(algorithm.Algorithm):
     minibatch_size: int = field(
         "Frames in each update; 0 uses the whole rollout.", SIZE_OR_0, default=0
     )
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers of each network.", check_layers, default=(64, 64)
     )
     normalize_observations: bool = field(

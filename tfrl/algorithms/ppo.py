@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import agents, networks, policies, utils
@@ -33,7 +34,7 @@ class ActorCritic(on_policy.OnPolicy):
     lstm_size: int = field(
         "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0, default=0
     )
-    output_fc_layer_params: tuple[int, ...] = field(
+    output_fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers after the LSTM.",
         check_layers,
         default=(),

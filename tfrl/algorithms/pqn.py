@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import networks
@@ -34,7 +35,7 @@ class PQN(on_policy.OnPolicy):
     num_envs: int = 4
     num_epochs: int = 4
     minibatch_size: int = 128
-    fc_layer_params: tuple[int, ...] = (120, 84)
+    fc_layer_params: Sequence[int] = (120, 84)
     gamma: float = 0.995
     max_gradient_norm: float = 10.0
     eval_interval: int = 122

@@ -5,6 +5,7 @@ Kalashnikov et al. (2018). The equations are in `tfrl.agents`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import networks, policies, utils
@@ -37,7 +38,7 @@ class QtOpt(off_policy.OffPolicy):
     gamma: float = 0.98
     target_update_tau: float = 0.01
 
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers.", check_layers, default=(64, 64)
     )
     encoder: str = encoder_kind(default="mlp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import agents, networks, replay_buffers, train
@@ -44,7 +45,7 @@ class REINFORCE(algorithm.Algorithm):
         "Episodes in an update.", SIZE, default=2
     )
     replay_capacity: int = field("Size of the buffer, in frames.", SIZE, default=2_000)
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers.", check_layers, default=(100,)
     )
     learning_rate: float = field(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tfrl import networks, policies, utils
@@ -39,10 +40,10 @@ class EntropyRegularized(off_policy.OffPolicy):
     initial_collect_steps: int = 100
     replay_capacity: int = 20_000
 
-    actor_fc_layer_params: tuple[int, ...] = field(
+    actor_fc_layer_params: Sequence[int] = field(
         "Units of the actor's hidden layers.", check_layers, default=(64, 64)
     )
-    critic_fc_layer_params: tuple[int, ...] = field(
+    critic_fc_layer_params: Sequence[int] = field(
         "Units of each critic's hidden layers.", check_layers, default=(64, 64)
     )
     actor_learning_rate: float = rate(default=1e-3)
@@ -314,7 +315,7 @@ class CrossQ(SAC):
         "encoder",
     }
 
-    critic_fc_layer_params: tuple[int, ...] = (256, 256)
+    critic_fc_layer_params: Sequence[int] = (256, 256)
     actor_learning_rate: float = 1e-3
     critic_learning_rate: float = 1e-3
     actor_update_period: int = 3

@@ -15,7 +15,7 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, dataclass_transform
 
 from tfrl.algorithms import other_words
@@ -404,7 +404,7 @@ class Recipe(Dataclasses):
         one_of("float32", "mixed_bfloat16", "mixed_float16"),
         default="float32",
     )
-    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
+    conv_layer_params: Sequence[Sequence[int]] = field(
         "Convolutions for images; () chooses by their size.",
         check_convolutions,
         default=(),

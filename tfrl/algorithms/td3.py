@@ -6,6 +6,7 @@ equations are in `tfrl.agents`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import networks, utils
@@ -35,7 +36,7 @@ class Deterministic(off_policy.OffPolicy):
     num_iterations: int = 19_000
     gamma: float = 0.98
 
-    fc_layer_params: tuple[int, ...] = field(
+    fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers.", check_layers, default=(64, 64)
     )
     encoder: str = encoder_kind(default="mlp")

@@ -99,7 +99,7 @@ def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None
     elif kind == "float":
         flags.DEFINE_float(name, None, text, flag_values=given)
     else:
-        is_tuple = kind.startswith("tuple")
+        is_tuple = kind.startswith("Sequence")
         parser = _TupleParser() if is_tuple else _OptionalParser()
         serializer = flags.ArgumentSerializer[Any]()
         flags.DEFINE(parser, name, None, text, given, serializer)

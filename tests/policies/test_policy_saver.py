@@ -298,7 +298,8 @@ def test_signatures_are_keyed_by_nest_paths(saved):
 def test_the_signature_for_serving_takes_observations_alone(tmp_path):
     spec = tf.TensorSpec([4], tf.float32)
     network = q_network.QNetwork(spec, ACTION, fc_layer_params=(8,), seed=0)
-    policy = q_policy.QPolicy(ts.time_step_spec(spec), ACTION, network)
+    drawn = q_policy.QPolicy(ts.time_step_spec(spec), ACTION, network)
+    policy = greedy_policy.GreedyPolicy(drawn)
     loaded = tf.saved_model.load(save(policy, tmp_path))
     serve = loaded.signatures["serving_default"]
     assert list(serve.structured_input_signature[1]) == ["observation"]

@@ -2,15 +2,17 @@
 
 import ast
 import builtins
+import functools
 import inspect
+import itertools
 
 
 def faults(code, path, without=()):
     """Returns what a program names that does not exist, with its lines.
 
-    The code is compiled, and its imports are done. Each name has to be bound,
-    each attribute of a module or class has to be there, and what the package defines
-    has to take the keywords that it is given.
+    The code is compiled, and its imports are done. Each name has to be bound, and
+    each attribute of a module or class has to be there. What the package defines has
+    to take the arguments that it is given, also the methods that a class inherits.
 
     Args:
       code: The text of the program.
@@ -32,6 +34,7 @@ def faults(code, path, without=()):
         if isinstance(node, ast.alias)
     }
     known = {*bound, *aliases, *vars(builtins), "__file__", "__name__"}
+    inherited = dict(_calls_of_inherited_methods(nodes, outside))
     found = []
     for node in nodes:
         fault = None
@@ -40,7 +43,8 @@ def faults(code, path, without=()):
         elif isinstance(node, ast.Attribute) and _is_missing(node, outside):
             fault = ast.unparse(node)
         elif isinstance(node, ast.Call):
-            fault = _unknown_arguments(node, outside)
+            called = _value_of(node.func, outside)
+            fault = _refused_arguments(node, inherited.get(node, called))
         if fault:
             found.append(f"{path}:{node.lineno}: {fault}")
     return found
@@ -92,12 +96,29 @@ def _is_missing(node, names):
     return known and not hasattr(owner, node.attr)
 
 
-def _unknown_arguments(call, names):
-    """The keywords that a function or class of the package does not take."""
-    called = _value_of(call.func, names)
-    if not (getattr(called, "__module__", None) or "").startswith("tfrl"):
-        return []
-    parameters = inspect.signature(called).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return []
-    return sorted({word.arg for word in call.keywords if word.arg} - {*parameters})
+def _calls_of_inherited_methods(nodes, names):
+    """The calls of methods of `self` that a class has from its first base."""
+    for node in nodes:
+        if not isinstance(node, ast.ClassDef) or not node.bases:
+            continue
+        base, own = _value_of(node.bases[0], names), {*_bound_by(node.body)}
+        for call in ast.walk(node):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                    method = getattr(base, name, None)
+                    if name not in own and inspect.isfunction(method):
+                        yield call, functools.partial(method, None)
+
+
+def _refused_arguments(call, called):
+    """Why a function or class of the package refuses the arguments of a call."""
+    function = getattr(called, "func", called)
+    if not (getattr(function, "__module__", None) or "").startswith("tfrl"):
+        return None
+    plain = itertools.takewhile(lambda x: not isinstance(x, ast.Starred), call.args)
+    words = {word.arg: None for word in call.keywords if word.arg}
+    try:
+        inspect.signature(called).bind_partial(*plain, **words)
+    except TypeError as error:
+        return f"{ast.unparse(call.func)}: {error}"
+    return None

@@ -27,7 +27,14 @@ def test_a_program_whose_names_exist_has_no_fault():
         ("print(nowhere)", "nowhere"),
         ("tfrl.networks.QNetwrk()", "tfrl.networks.QNetwrk"),
         ("DqnAgent.polici", "DqnAgent.polici"),
-        ("tfrl.networks.QNetwork(None, None, layers=3)", "['layers']"),
+        (
+            "tfrl.networks.QNetwork(None, None, layers=3)",
+            "tfrl.networks.QNetwork: got an unexpected keyword argument 'layers'",
+        ),
+        (
+            "class Own(DqnAgent): act = lambda self: self.loss(1, 2, 3, 4, 5, 6)",
+            "self.loss: too many positional arguments",
+        ),
     ],
 )
 def test_a_name_or_an_argument_that_does_not_exist_is_found(line, fault):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tfrl import train
-from tfrl.algorithms import registry
+from tfrl.algorithms import bandits, registry
 from tfrl.experiments import sweeps
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_result
@@ -175,5 +175,7 @@ def test_one_program_can_train_many_runs_of_an_algorithm(name):
     kind = registry.find(name)
     is_continuous = kind.actions in ("continuous", "vector")
     environment = "Pendulum-v1" if is_continuous else "CartPole-v1"
+    if issubclass(kind, bandits.Bandit):
+        environment = kind.environment_name
     made = sweeps._make_loop(member(name=name, environment=environment).config, ())
     assert members_lib._check_loop(made) is made.environment

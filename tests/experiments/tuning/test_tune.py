@@ -78,7 +78,12 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
     assert row["source"].startswith(f"trial {best} of 3 by tfrl tune, mean return ")
     config = config_files.read(str(folder / "best.json"), tfrl.DQN, trusts=True)
     assert (config["algorithm"], config["env"]) == ("dqn", "Mine-v0")
-    assert {**tfrl.DQN.defaults(), **config}.items() >= result.settings.items()
+    # JSON has lists for tuples.
+    whole, found = (
+        json.loads(json.dumps(values))
+        for values in ({**tfrl.DQN.defaults(), **config}, dict(result.settings))
+    )
+    assert {**whole, **found} == whole
     text = (folder / "report.md").read_text()
     assert "# dqn on Mine-v0" in text
     assert "| learning_rate | 0.0001..0.01:log | " in text
@@ -170,7 +175,11 @@ def test_a_killed_command_goes_on_with_the_same_trials(tmp_path, words, how):
     assert again.returncode == 0, again.stderr
     after = trials_of(folder)
     assert [t.state.name for t in after] == ["COMPLETE"] * 4
-    assert [t.params for t in after][: len(before)] == [t.params for t in before]
+    # The last one may have been killed before it had its settings.
+    assert all(
+        early.params in (late.params, {})
+        for early, late in zip(before, after, strict=False)
+    )
     if "program" in how.partition(",")[0]:
         expected = [(t.params, t.value) for t in trials_of(tmp_path / "whole")]
         assert [(t.params, t.value) for t in after] == expected

@@ -62,6 +62,7 @@ COMPARED = (
     "iql_on_replay_iql_mujoco_halfcheetah-v5",
     "td3+bc_on_replay_td3_bc_mujoco_hopper-v5",
     "iql_on_replay_iql_mujoco_hopper-v5",
+    "td3+bc_on_episodes_td3_bc_mujoco_hopper-v5",
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _HEAD = """## Beside other libraries

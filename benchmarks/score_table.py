@@ -175,6 +175,12 @@ On 20 episodes of the final policy, whose mean is 4,266, BC returned 4,294. On t
 replay, TD3+BC's seed 0 returns less than 150 in 14 of its 50 episodes, and 4,187 in the
 median one.
 
+TD3+BC on Hopper-v5's episodes is far behind the policy that it learns from. So is
+d3rlpy's, which returns 460 with the same settings on the same frames. BC, which has no
+values, and IQL, whose values are of recorded actions alone, return about what the
+policy does. So the values of actions that are not in the data seem to mislead TD3+BC
+here; on HalfCheetah-v5's episodes they do not.
+
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
 or take 64. On LunarLander-v3, where one run of three has been trained with the present

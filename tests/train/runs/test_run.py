@@ -706,7 +706,6 @@ def remove_at(iteration, path):
     return evaluate_and_remove
 
 
-@pytest.mark.slow
 def test_a_directory_removed_during_the_run_is_an_error(tmp_path, capsys):
     path = tmp_path / "run"
     this, _ = make_run(path, evaluate=remove_at(10, path))

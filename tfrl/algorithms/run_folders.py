@@ -166,11 +166,8 @@ def is_same(folder: pathlib.Path, other: str | pathlib.Path | None) -> bool:
 
 def has_checkpoint(folder: pathlib.Path | None) -> bool:
     """Whether there is a checkpoint in the folder of a run; False for None."""
-    checkpoints = None if folder is None else folder / "checkpoints"
-    return (
-        checkpoints is not None
-        and checkpoints.is_dir()
-        and bool(checkpoint_names.newest_first(checkpoints))
+    return folder is not None and bool(
+        checkpoint_names.newest_first(folder / "checkpoints")
     )
 
 

@@ -14,9 +14,12 @@ def number_of(path: str) -> int:
 
 
 def newest_first(directory: str | os.PathLike[str]) -> list[str]:
-    """Returns the prefixes `directory/ckpt-N` that have any file, newest first."""
+    """Returns the prefixes `directory/ckpt-N` that have any file, newest first.
+
+    There is none without the directory, which a run may have lost.
+    """
     numbers = set()
-    for name in os.listdir(directory):
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
         match = re.match(rf"{NAME}-(\d+)\.(index|data-\d+-of-\d+)$", name)
         if match:
             numbers.add(int(match[1]))

@@ -154,9 +154,7 @@ class Checkpointer:
             )
 
     def _last_good(self) -> str:
-        # A run's folder may have been removed meanwhile.
-        is_there = os.path.isdir(self._directory)
-        newest = checkpoint_names.newest_first(self._directory) if is_there else []
+        newest = checkpoint_names.newest_first(self._directory)
         if not newest:
             return "There is no earlier checkpoint."
         return f"Resume from the last checkpoint, {newest[0]}."

@@ -252,7 +252,7 @@ class RunDirectory:
         for unfinished in self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"):
             shutil.rmtree(unfinished, ignore_errors=True)
         has_folder = self.checkpoints.is_dir()
-        if has_folder and checkpoint_names.newest_first(str(self.checkpoints)):
+        if checkpoint_names.newest_first(self.checkpoints):
             return
         rows = self._rows()
         iterations = [int(row["iteration"]) for row in rows]

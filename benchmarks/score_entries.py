@@ -312,39 +312,34 @@ _OF_SAC = {
     for what, episodes in (("replay", 0), ("episodes", 100))
 }
 RECORDINGS = (HALF_TRAINED, *itertools.chain.from_iterable(_OF_SAC.values()))
-# CORL's penalties for the data of D4RL that are most alike: medium-replay and medium.
-_REBRAC_PENALTIES = {
-    ("replay", "HalfCheetah-v5"): (0.01, 0.001),
-    ("replay", "Hopper-v5"): (0.05, 0.5),
-    ("episodes", "HalfCheetah-v5"): (0.001, 0.01),
-    ("episodes", "Hopper-v5"): (0.01, 0.01),
+# Where published settings differ from data to data. IQL's authors multiply rewards by
+# 1,000 / (largest - smallest return of the recording); CORL does so on Hopper alone.
+# ReBRAC's penalties are CORL's for the data of D4RL that are most alike: medium-replay
+# for the replay, and medium for the episodes.
+_BY_RECORDING: dict[tuple[str, str, str], dict[str, float]] = {
+    ("IQL", "replay", "Hopper-v5"): {"reward_scale": 0.38},
+    ("IQL", "episodes", "Hopper-v5"): {"reward_scale": 0.49},
+    **{
+        ("ReBRAC", what, name): {"actor_penalty": actor, "critic_penalty": critic}
+        for what, name, actor, critic in (
+            ("replay", "HalfCheetah-v5", 0.01, 0.001),
+            ("replay", "Hopper-v5", 0.05, 0.5),
+            ("episodes", "HalfCheetah-v5", 0.001, 0.01),
+            ("episodes", "Hopper-v5", 0.01, 0.01),
+        )
+    },
 }
-# 1,000 / (largest - smallest return of the recording), as IQL's authors have it. CORL
-# scales the rewards of Hopper alone.
-_IQL_REWARD_SCALES = {("replay", "Hopper-v5"): 0.38, ("episodes", "Hopper-v5"): 0.49}
-
-
-def _changes_of_recording(
-    agent: str, what: str, recording: Recording
-) -> dict[str, Any]:
-    """Returns the settings by which a run on a recording differs from its preset."""
-    environment = recording.entry.environment
-    changes = _on(environment, data=recording.source)
-    if agent == "IQL" and (what, environment) in _IQL_REWARD_SCALES:
-        changes |= {"reward_scale": _IQL_REWARD_SCALES[what, environment]}
-    if agent == "ReBRAC":
-        actor, critic = _REBRAC_PENALTIES[what, environment]
-        changes |= {"actor_penalty": actor, "critic_penalty": critic}
-    return changes
-
-
 _RECORDED_ON_MUJOCO = tuple(
     Entry(
         f"{agent} on {what}",
         name,
         f"{name}_mujoco",
         3,
-        _changes_of_recording(agent, what, recording),
+        _on(
+            recording.entry.environment,
+            data=recording.source,
+            **_BY_RECORDING.get((agent, what, recording.entry.environment), {}),
+        ),
     )
     for what, recordings in _OF_SAC.items()
     for recording in recordings

@@ -271,7 +271,7 @@ def _td3_bc(s: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _iql(s: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse(s, final_actor_learning_rate=0.0)  # The other falls along a cosine.
+    _refuse(s, final_actor_learning_rate=0.0)  # d3rlpy's falls to 0 along a cosine.
     expectile, weight = s["expectile"], s["inverse_temperature"]
     return _recorded(s, "IQL", expectile=expectile, weight_temp=weight)
 

@@ -176,10 +176,9 @@ def test_a_killed_command_goes_on_with_the_same_trials(tmp_path, words, how):
     after = trials_of(folder)
     assert [t.state.name for t in after] == ["COMPLETE"] * 4
     # The last one may have been killed before it had its settings.
-    assert all(
-        early.params in (late.params, {})
-        for early, late in zip(before, after, strict=False)
-    )
+    if before[-1].state.name == "RUNNING" and not before[-1].params:
+        before.pop()
+    assert [t.params for t in after][: len(before)] == [t.params for t in before]
     if "program" in how.partition(",")[0]:
         expected = [(t.params, t.value) for t in trials_of(tmp_path / "whole")]
         assert [(t.params, t.value) for t in after] == expected

@@ -243,6 +243,10 @@ class LearnsValues(BC):
             jit_compile="auto" if self.jit_compile else False,
         )
 
+    def actor_rate(self) -> Any:
+        """Returns the actor's learning rate, or its schedule if it changes."""
+        return self.learning_rate
+
     def make_critic(self, **arguments: Any) -> networks.Network:
         """Makes the critic, which the agent copies.
 
@@ -264,8 +268,9 @@ class LearnsValues(BC):
         Args:
           *more_optimizers: The arguments for optimizers beside actor and critic.
         """
-        optimizers = ("actor_optimizer", "critic_optimizer", *more_optimizers)
+        optimizers = ("critic_optimizer", *more_optimizers)
         return {
+            "actor_optimizer": parts.adam(self.actor_rate()),
             **{name: parts.adam(self.learning_rate) for name in optimizers},
             "target_update_tau": self.target_update_tau,
             "gamma": self.gamma,
@@ -314,17 +319,19 @@ class IQL(LearnsValues):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        num_updates = self.schedule_iterations * self.train_steps_per_iteration
-        actor_rate = parts.rate(
-            self.learning_rate, num_updates, self.final_actor_learning_rate
-        )
         return {
             **self.arguments_of_values("value_optimizer"),
-            "actor_optimizer": parts.adam(actor_rate),
             "expectile": self.expectile,
             "inverse_temperature": self.inverse_temperature,
             "seed": self.seed,
         }
+
+    def actor_rate(self) -> Any:
+        """Returns the actor's learning rate, or its schedule if it changes."""
+        num_updates = self.schedule_iterations * self.train_steps_per_iteration
+        return parts.rate(
+            self.learning_rate, num_updates, self.final_actor_learning_rate
+        )
 
 
 class CQL(LearnsValues):

@@ -260,7 +260,7 @@ _AT_100_000_STEPS = tuple(
             "sac",
             "sac_simba",
             3,
-            {"num_critics": 2},
+            {"num_critics": 2, "num_iterations": 95_000, "action_repeat": 1},
             ("Hopper-v5", "Walker2d-v5"),
         ),
         (

@@ -34,6 +34,7 @@ OWN = frozenset(
         "dtype",
         "emulator",
         "grid_observations",
+        "action_repeat",
         "eval_interval",
         "num_eval_episodes",
         "log_interval",
@@ -1575,7 +1576,7 @@ COMPARISONS: dict[str, Comparison] = {
                 "7d0358b1f1fa3404fc5ea0ffedf9dc1424b49a45",
                 "configs: agent/sac_simba.yaml, base.yaml, env/dmc_em.yaml",
                 {
-                    "n_timesteps": 100_000,  # Of 500,000.
+                    "n_timesteps": 100_000 / 2,  # Of 500,000, two for each decision.
                     "learning_starts": 5_000,
                     "buffer_size": 1_000_000,
                     "batch_size": 256,
@@ -1599,10 +1600,7 @@ COMPARISONS: dict[str, Comparison] = {
             ),
         ),
         _simba,
-        others=(
-            "Each action is repeated once.",
-            "Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",
-        ),
+        others=("Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",),
     ),
     "td3_bipedal_walker": Comparison(
         (

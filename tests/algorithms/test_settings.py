@@ -31,6 +31,7 @@ NO_FRACTION = (-1e-9, 1.0001, 2.5, *NOT_FINITE)
 NO_LAYERS = (64, (0,), (8, -1), (1.5,), ("8",), (HUGE,), None)
 NO_WORD = ("foo", "", 1, None)
 FORBIDDEN = {
+    "action_repeat": COUNTS,
     "activation": NO_WORD,
     "actor_fc_layer_params": NO_LAYERS,
     "actor_learning_rate": NEGATIVE,

@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfrl
 from tfrl.environments import (
     dm_control_wrapper,
     py_environment,
     suite_dm_control,
     tf_py_environment,
+    time_limits,
     utils,
     wrappers,
 )
@@ -73,6 +75,40 @@ def test_a_batch_by_its_name():
     assert not suite_dm_control.is_task("Pendulum-v1")
     with pytest.raises(ValueError, match="got 'cartpole', expected a name such as"):
         suite_dm_control.load_batch("cartpole", 1)
+
+
+def test_an_action_is_repeated_in_each_member_of_a_batch():
+    repeated = suite_dm_control.load_batch("dm_control/cartpole-balance", 2, 3)
+    each = suite_dm_control.load("cartpole", "balance")
+    repeated.seed(7)
+    assert time_limits.find(repeated) == 334  # Of 1,000 steps.
+    first = repeated.reset().observation["position"][0]
+    member = repeated.envs[0].wrapped_env()
+    each.reset()
+    each.set_state(member.get_state())
+    np.testing.assert_array_equal(
+        member.current_time_step().observation["position"], first
+    )
+    action = np.float32([0.5])
+    steps = [each.step(action) for _ in range(3)]
+    time_step = repeated.step(np.stack([action, -action]))
+    np.testing.assert_array_equal(
+        time_step.observation["position"][0], steps[-1].observation["position"]
+    )
+    np.testing.assert_allclose(time_step.reward[0], sum(t.reward for t in steps), 1e-6)
+    number = 1
+    while not time_step.is_last().all():
+        time_step, number = repeated.step(np.stack([action, -action])), number + 1
+    assert number == 334
+    assert time_step.discount.tolist() == [1, 1]  # A time limit is no termination.
+    with pytest.raises(ValueError, match=r"action_repeat: expected .*, got 0"):
+        suite_dm_control.load_batch("dm_control/cartpole-balance", 2, 0)
+
+
+def test_a_run_repeats_the_actions_that_it_is_set_to_repeat():
+    sac = tfrl.SAC("dm_control/cartpole-balance", action_repeat=2)
+    assert time_limits.find(sac.environment) == 500
+    assert sac.evaluate(2).lengths.tolist() == [500, 500]
 
 
 def test_numbers_are_dm_controls():

@@ -137,6 +137,19 @@ def test_a_suite_can_make_a_batch_that_is_filmed(add):
     assert not given[-1][2].is_training
 
 
+@pytest.mark.parametrize(
+    "given", ["Hopper-v5", "CartPole-v1", Endless, native.load("CartPole-v1")]
+)
+def test_only_dm_control_repeats_actions(given):
+    algorithm = tfrl.PPO(given, action_repeat=2)
+    with pytest.raises(
+        ValueError, match=r"action_repeat: got 2 for .*, expected 1, or"
+    ):
+        algorithm.build()
+    algorithm.action_repeat = 1
+    algorithm.build()
+
+
 def test_a_suite_of_dynamics_is_trained_in_by_one_program(add):
     dynamics = native.load("CartPole-v1").dynamics
     add(suites.Suite(matches=is_own, dynamics=lambda name: dynamics))

@@ -16,11 +16,11 @@ from tfrl.environments import time_limits
         (
             lambda: environments.wrappers.ActionRepeat(
                 environments.wrappers.TimeLimit(
-                    environments.suite_gym.wrap_env(Endless()), 30
+                    environments.suite_gym.wrap_env(Endless()), 31
                 ),
                 2,
             ),
-            30,
+            16,
         ),
         (
             lambda: environments.VectorPyEnvironment(

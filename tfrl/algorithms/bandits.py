@@ -40,7 +40,14 @@ class Bandit(algorithm.Algorithm):
     environment_name = "LinearBandit-v0"
     _regret = None
     without_settings = frozenset(
-        {"dtype", "conv_layer_params", "activation", "emulator", "grid_observations"}
+        {
+            "dtype",
+            "conv_layer_params",
+            "activation",
+            "emulator",
+            "grid_observations",
+            "action_repeat",
+        }
     )
 
     num_iterations: int = 2_000

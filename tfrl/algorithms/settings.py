@@ -424,6 +424,9 @@ class Recipe(Dataclasses):
         one_of("flat", "image"),
         default="flat",
     )
+    action_repeat: int = field(
+        "dm_control: steps for which each action is applied.", SIZE, default=1
+    )
     eval_interval: int = field("Iterations between evaluations.", COUNT, default=1_000)
     num_eval_episodes: int = field(
         "Episodes in an evaluation.", ENVIRONMENTS, default=10

@@ -120,8 +120,10 @@ def make_environment(
       **options: See `suites.Options`.
 
     Raises:
-      ValueError: The action cannot be put in bins, or there is no such environment.
+      ValueError: The action cannot be put in bins or be repeated, or there is no such
+        environment.
     """
+    suites.check_repeats(given, options.get("action_repeat", 1))
     if isinstance(given, environments.TFEnvironment):
         return given
     if suites.find(given)[0].is_native:

@@ -57,11 +57,14 @@ class Options(NamedTuple):
         agent, a direction and a text become float32 arrays: "flat" joins the image with
         the one-hot letters of the text, as RL Zoo's settings assume, `[2835]` by
         default; "image" is the image alone, `[7, 7, 3]`. No network here reads texts.
+      action_repeat: The steps of dm_control for which each action is applied; together
+        they are one step of the environment.
     """
 
     is_training: bool = False
     emulator: str = "ale-py"
     grid_observations: str = "flat"
+    action_repeat: int = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,7 @@ class Suite:
         `time_limits` finds no limit.
       not_for_actors: What the environments are, such as "a game", if actors in
         processes of their own do not play them.
+      repeats_actions: Whether `load_batch` takes `Options.action_repeat`.
     """
 
     matches: Callable[[str], Any] = lambda _: None
@@ -94,6 +98,7 @@ class Suite:
     films: bool | None = None
     has_time_limit: bool = False
     not_for_actors: str = ""
+    repeats_actions: bool = False
 
     @property
     def is_native(self) -> bool:
@@ -191,6 +196,22 @@ def check_actors(name: str) -> None:
         raise ValueError(
             f"env: got {name!r}, {suite.not_for_actors}, which actors do not play; "
             f"train in one process: tfrl train dqn --env={name}"
+        )
+
+
+def check_repeats(given: Any, action_repeat: int) -> None:
+    """Raises a ValueError if the actions of an environment cannot be repeated so.
+
+    Args:
+      given: See `find`.
+      action_repeat: See `Options`.
+    """
+    if action_repeat > 1 and not find(given)[0].repeats_actions:
+        raise ValueError(
+            f"action_repeat: got {action_repeat} for "
+            f"{given if isinstance(given, str) else type(given).__name__!r}, expected "
+            "1, or a task of dm_control; to repeat the actions of another environment, "
+            "give one that is wrapped in tfrl.environments.wrappers.ActionRepeat."
         )
 
 
@@ -323,9 +344,14 @@ _SUITES = (
     ),
     Suite(
         matches=lambda name: environments.suite_dm_control.is_task(name),
-        load_batch=lambda name, n, _: environments.suite_dm_control.load_batch(name, n),
+        load_batch=lambda name, number, options: (
+            environments.suite_dm_control.load_batch(
+                name, number, options.action_repeat
+            )
+        ),
         check=lambda name: environments.suite_dm_control.check_task(name),
         films=False,
+        repeats_actions=True,
     ),
     Suite(
         matches=lambda name: name.startswith(_BSUITE),

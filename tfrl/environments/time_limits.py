@@ -21,10 +21,13 @@ def find(environment: Any) -> int | None:
       The limit of the outermost wrapper that has one; None if there is none to be
       found, as in an environment whose own code ends its episodes.
     """
+    repeats = 1
     while environment is not None:
         limit = _own(environment)
         if limit is not None and math.isfinite(limit):
-            return int(limit)
+            return math.ceil(limit / repeats)
+        if isinstance(environment, environments.wrappers.ActionRepeat):
+            repeats *= environment.times
         environment = _inside(environment)
     return None
 

@@ -162,6 +162,9 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
     The step has the last observation, the undiscounted sum of the rewards, so that the
     return of an episode does not change, and the product of the discounts. A step stops
     early at the end of an episode.
+
+    Attributes:
+      times: The number of times that each action is applied.
     """
 
     def __init__(
@@ -186,11 +189,11 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
         number_checks.check_integer(
             "times", times, 2, remedy="leave the wrapper out to apply each action once"
         )
-        self._times = times
+        self.times = times
 
     def _step(self, action: Any) -> ts.TimeStep:
         rewards, discounts = [], []
-        for _ in range(self._times):
+        for _ in range(self.times):
             time_step = self._env.step(action)
             if int(time_step.step_type) == _FIRST:
                 # The environment reset itself and ignored the action.

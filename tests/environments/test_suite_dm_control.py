@@ -1,11 +1,14 @@
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfrl
+from tfrl import eval as evaluation
+from tfrl.command import saved_policy
 from tfrl.environments import (
     dm_control_wrapper,
     py_environment,
@@ -105,10 +108,23 @@ def test_an_action_is_repeated_in_each_member_of_a_batch():
         suite_dm_control.load_batch("dm_control/cartpole-balance", 2, 0)
 
 
-def test_a_run_repeats_the_actions_that_it_is_set_to_repeat():
-    sac = tfrl.SAC("dm_control/cartpole-balance", action_repeat=2)
+def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):
+    sac = tfrl.SAC(
+        "dm_control/cartpole-balance",
+        action_repeat=2,
+        initial_collect_steps=64,
+        num_eval_episodes=1,
+        jit_compile=False,
+        logdir=tmp_path / "run",
+    )
     assert time_limits.find(sac.environment) == 500
+    sac.learn(65, progress=False)
     assert sac.evaluate(2).lengths.tolist() == [500, 500]
+    given = types.SimpleNamespace(policy=None, env=None, trust=False, seed=None)
+    saved = saved_policy.find(given, str(tmp_path / "run"))
+    environment = saved.make_environment(2)
+    evaluator = evaluation.Evaluator(environment, saved.load(environment), 2, 0)
+    assert evaluator.run(max_steps=1_000).lengths.tolist() == [500, 500]
 
 
 def test_numbers_are_dm_controls():

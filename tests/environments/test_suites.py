@@ -137,9 +137,7 @@ def test_a_suite_can_make_a_batch_that_is_filmed(add):
     assert not given[-1][2].is_training
 
 
-@pytest.mark.parametrize(
-    "given", ["Hopper-v5", "CartPole-v1", Endless, native.load("CartPole-v1")]
-)
+@pytest.mark.parametrize("given", ["Hopper-v5", "CartPole-v1", Endless])
 def test_only_dm_control_repeats_actions(given):
     algorithm = tfrl.PPO(given, action_repeat=2)
     with pytest.raises(

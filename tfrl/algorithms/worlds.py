@@ -123,9 +123,9 @@ def make_environment(
       ValueError: The action cannot be put in bins or be repeated, or there is no such
         environment.
     """
-    suites.check_repeats(given, options.get("action_repeat", 1))
     if isinstance(given, environments.TFEnvironment):
         return given
+    suites.check_repeats(given, options.get("action_repeat", 1))
     if suites.find(given)[0].is_native:
         dynamics = suites.find_dynamics(given, num_action_bins)
         return environments.native.NativeEnvironment(dynamics, num_envs, seed)

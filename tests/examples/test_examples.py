@@ -201,7 +201,7 @@ def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     data.write_bytes(data.read_bytes()[:10])
     code, _, errors = run("play", f"{logdir}", "--video=")
     assert code == 2
-    assert f"'{logdir / 'policy'}' cannot be loaded" in errors
+    assert f"the policy in '{logdir / 'policy'}' cannot be used" in errors
     code, _, errors = run("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0
     assert f"POLICY LOST: {logdir / 'policy'} is damaged" in errors
@@ -218,7 +218,7 @@ def test_play_prints_returns_limits_the_steps_of_an_episode_and_films(
     video = tmp_path / "play.mp4"
     code, output, errors = run(
         "play",
-        f"--logdir={logdir}",
+        f"{logdir}",
         "--num_episodes=2",
         "--max_steps=5",
         f"--video={video}",
@@ -1006,7 +1006,7 @@ def test_an_error_that_shows_late_names_the_setting_without_a_dump(
         module, f"--logdir={tmp_path}", "--num_iterations=2", "--nofilm", argument
     )
     assert code == 2
-    assert re.fullmatch(message, errors.splitlines()[-2])
+    assert any(re.fullmatch(message, line) for line in errors.splitlines())
     assert "Traceback" not in errors
 
 

@@ -215,12 +215,12 @@ def options_of(given: flags.FlagValues) -> dict[str, Any]:
 def run(kind: Any, given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
     options = options_of(given)
-    make_loggers = tracking.loggers_of(given["track"].value)
     recipe = make_recipe(kind, given)
     if "num_actors" in given and given["num_actors"].value:
         options |= _actor_arguments(recipe, given)
         result = distributed.train(recipe, **options)
     else:
+        make_loggers = tracking.loggers_of(given["track"].value)
         _name_idle_flags(given)
         result = single.train(recipe, make_loggers=make_loggers, **options)
     report(result, recipe.logdir)

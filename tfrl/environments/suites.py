@@ -207,9 +207,9 @@ def check_repeats(given: Any, action_repeat: int) -> None:
       action_repeat: See `Options`.
     """
     if action_repeat > 1 and not find(given)[0].repeats_actions:
+        what = given if isinstance(given, str) else type(given).__name__
         raise ValueError(
-            f"action_repeat: got {action_repeat} for "
-            f"{given if isinstance(given, str) else type(given).__name__!r}, expected "
+            f"action_repeat: got {action_repeat} for {what!r}, expected "
             "1, or a task of dm_control; to repeat the actions of another environment, "
             "give one that is wrapped in tfrl.environments.wrappers.ActionRepeat."
         )

@@ -13,6 +13,7 @@ from tfrl.environments import (
     dm_control_wrapper,
     py_environment,
     suite_dm_control,
+    suites,
     tf_py_environment,
     time_limits,
     utils,
@@ -70,18 +71,19 @@ tf.zeros(1)
 
 
 def test_a_batch_by_its_name():
-    environment = suite_dm_control.load_batch("dm_control/ball_in_cup-catch", 2)
+    environment = suites.load("dm_control/ball_in_cup-catch", 2, suites.Options())
     assert environment.batch_size == 2
     assert environment.reset().observation["position"].shape == (2, 4)
-    single = suite_dm_control.load_batch("dm_control/cartpole-balance", 1)
+    single = suite_dm_control.load_task("dm_control/cartpole-balance")
     assert not single.batched
     assert not suite_dm_control.is_task("Pendulum-v1")
     with pytest.raises(ValueError, match="got 'cartpole', expected a name such as"):
-        suite_dm_control.load_batch("cartpole", 1)
+        suite_dm_control.load_task("cartpole")
 
 
 def test_an_action_is_repeated_in_each_member_of_a_batch():
-    repeated = suite_dm_control.load_batch("dm_control/cartpole-balance", 2, 3)
+    options = suites.Options(action_repeat=3)
+    repeated = suites.load("dm_control/cartpole-balance", 2, options)
     each = suite_dm_control.load("cartpole", "balance")
     repeated.seed(7)
     assert time_limits.find(repeated) == 334  # Of 1,000 steps.
@@ -104,8 +106,6 @@ def test_an_action_is_repeated_in_each_member_of_a_batch():
         time_step, number = repeated.step(np.stack([action, -action])), number + 1
     assert number == 334
     assert time_step.discount.tolist() == [1, 1]  # A time limit is no termination.
-    with pytest.raises(ValueError, match=r"action_repeat: expected .*, got 0"):
-        suite_dm_control.load_batch("dm_control/cartpole-balance", 2, 0)
 
 
 def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):

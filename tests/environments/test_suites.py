@@ -1,5 +1,6 @@
 """The suites that names belong to, and a suite that a user adds."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -137,8 +138,18 @@ def test_a_suite_can_make_a_batch_that_is_filmed(add):
     assert not given[-1][2].is_training
 
 
-@pytest.mark.parametrize("given", ["Hopper-v5", "CartPole-v1", Endless])
-def test_only_dm_control_repeats_actions(given):
+@pytest.mark.parametrize("name", ["mysuite/short", ""])
+def test_actions_are_repeated_in_suites_of_single_environments(add, name):
+    add(suites.Suite(matches=is_own, load=lambda _: limited(9)))
+    algorithm = tfrl.PPO(
+        name or functools.partial(limited, 9), action_repeat=2, num_envs=2
+    )
+    assert algorithm.evaluate(3).lengths.tolist() == [5, 5, 5]  # Of 9 steps.
+    assert algorithm.world.facts()["time_limit"] == 5
+
+
+@pytest.mark.parametrize("given", ["Hopper-v5", "CartPole-v1", Endless()])
+def test_other_actions_are_not_repeated(given):
     algorithm = tfrl.PPO(given, action_repeat=2)
     with pytest.raises(
         ValueError, match=r"action_repeat: got 2 for .*, expected 1, or"

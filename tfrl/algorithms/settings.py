@@ -425,7 +425,9 @@ class Recipe(Dataclasses):
         default="flat",
     )
     action_repeat: int = field(
-        "dm_control: steps for which each action is applied.", SIZE, default=1
+        "dm_control, bsuite, own: steps for which each action is applied.",
+        SIZE,
+        default=1,
     )
     eval_interval: int = field("Iterations between evaluations.", COUNT, default=1_000)
     num_eval_episodes: int = field(

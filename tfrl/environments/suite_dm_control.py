@@ -8,21 +8,17 @@ therefore call `load` before it imports dm_control, or set `MUJOCO_GL=egl`.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tfrl.environments import (
-    batched_py_environment,
     dm_control_wrapper,
     extras,
     py_environment,
-    wrappers,
 )
 from tfrl.environments.gymnasium import headless
-from tfrl.utils import number_checks
 
 _EnvWrappers = Sequence[
     Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
@@ -37,39 +33,25 @@ def is_available() -> bool:
 
 
 def is_task(environment_name: str) -> bool:
-    """Whether a name is the name of a task for `load_batch`."""
+    """Whether a name is the name of a task for `load_task`."""
     return _TASK_NAME.fullmatch(environment_name) is not None
 
 
-def load_batch(
-    environment_name: str, num_envs: int, action_repeat: int = 1
-) -> py_environment.PyEnvironment:
-    """Makes a batch of a task, or a single environment if `num_envs` is 1.
+def load_task(environment_name: str) -> py_environment.PyEnvironment:
+    """Makes a task by its name; see `load`.
 
     Args:
       environment_name: The domain and the task, such as "dm_control/cartpole-balance".
-      num_envs: The number of members, which are stepped one after the other.
-      action_repeat: The steps of the task in a step of the environment, all with its
-        action; see `wrappers.ActionRepeat`.
 
     Raises:
       ImportError: If the extra is not installed.
-      ValueError: If there is no such task, or a number is not positive.
+      ValueError: If there is no such task.
     """
-    domain, task = _domain_and_task(environment_name)
-    number_checks.check_integer(
-        "action_repeat", action_repeat, 1, remedy="1 applies each action once"
-    )
-    repeated = functools.partial(wrappers.ActionRepeat, times=action_repeat)
-    env_wrappers = (repeated,) if action_repeat > 1 else ()
-    if num_envs == 1:
-        return load(domain, task, env_wrappers=env_wrappers)
-    members = [load(domain, task, env_wrappers=env_wrappers) for _ in range(num_envs)]
-    return batched_py_environment.BatchedPyEnvironment(members, multithreading=False)
+    return load(*_domain_and_task(environment_name))
 
 
 def check_task(environment_name: str) -> None:
-    """Checks the name of a task for `load_batch`.
+    """Checks the name of a task for `load_task`.
 
     Raises:
       ImportError: If the extra is not installed.

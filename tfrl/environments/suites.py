@@ -57,8 +57,8 @@ class Options(NamedTuple):
         agent, a direction and a text become float32 arrays: "flat" joins the image with
         the one-hot letters of the text, as RL Zoo's settings assume, `[2835]` by
         default; "image" is the image alone, `[7, 7, 3]`. No network here reads texts.
-      action_repeat: The steps of dm_control for which each action is applied; together
-        they are one step of the environment.
+      action_repeat: The steps of the environment for which each action is applied, in
+        suites without `load_batch`; together they are one step of the agent.
     """
 
     is_training: bool = False
@@ -75,7 +75,8 @@ class Suite:
       matches: Takes a name; whether the suite has an environment of this name.
       load: Takes a name, and makes an environment of Gymnasium, dm_env or tfrl.
       load_batch: Takes a name, a number and `Options`, and makes so many environments
-        that are stepped together; None takes several of `load`.
+        that are stepped together; None takes several of `load`, whose actions can be
+        repeated.
       dynamics: Takes a name, and returns the environment's `native.Dynamics`; None if
         it is not written in TensorFlow. All environments of a suite that has neither
         `load` nor `load_batch` are.
@@ -87,7 +88,6 @@ class Suite:
         `time_limits` finds no limit.
       not_for_actors: What the environments are, such as "a game", if actors in
         processes of their own do not play them.
-      repeats_actions: Whether `load_batch` takes `Options.action_repeat`.
     """
 
     matches: Callable[[str], Any] = lambda _: None
@@ -98,7 +98,6 @@ class Suite:
     films: bool | None = None
     has_time_limit: bool = False
     not_for_actors: str = ""
-    repeats_actions: bool = False
 
     @property
     def is_native(self) -> bool:
@@ -206,12 +205,13 @@ def check_repeats(given: Any, action_repeat: int) -> None:
       given: See `find`.
       action_repeat: See `Options`.
     """
-    if action_repeat > 1 and not find(given)[0].repeats_actions:
+    suite, _ = find(given)
+    if action_repeat > 1 and (suite.is_native or suite.load_batch is not None):
         what = given if isinstance(given, str) else type(given).__name__
         raise ValueError(
-            f"action_repeat: got {action_repeat} for {what!r}, expected "
-            "1, or a task of dm_control; to repeat the actions of another environment, "
-            "give one that is wrapped in tfrl.environments.wrappers.ActionRepeat."
+            f"action_repeat: got {action_repeat} for {what!r}, expected 1, or a task "
+            "of dm_control or bsuite, or a function that makes an environment; give a "
+            "function that makes this one."
         )
 
 
@@ -257,6 +257,9 @@ def load(given: Any, num_envs: int, options: Options) -> PyEnvironment:
         return suite.load_batch(name, num_envs, options)
     assert suite.load is not None
     members = [conversion.wrap(suite.load(name)) for _ in range(num_envs)]
+    if options.action_repeat > 1:
+        repeat = environments.wrappers.ActionRepeat
+        members = [repeat(member, options.action_repeat) for member in members]
     return members[0] if num_envs == 1 else environments.BatchedPyEnvironment(members)
 
 
@@ -344,14 +347,9 @@ _SUITES = (
     ),
     Suite(
         matches=lambda name: environments.suite_dm_control.is_task(name),
-        load_batch=lambda name, number, options: (
-            environments.suite_dm_control.load_batch(
-                name, number, options.action_repeat
-            )
-        ),
+        load=lambda name: environments.suite_dm_control.load_task(name),
         check=lambda name: environments.suite_dm_control.check_task(name),
         films=False,
-        repeats_actions=True,
     ),
     Suite(
         matches=lambda name: name.startswith(_BSUITE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import dm_env
@@ -22,14 +23,24 @@ def find(environment: Any) -> int | None:
       found, as in an environment whose own code ends its episodes.
     """
     repeats = 1
-    while environment is not None:
-        limit = _own(environment)
+    for layer in layers(environment):
+        limit = _own(layer)
         if limit is not None and math.isfinite(limit):
             return math.ceil(limit / repeats)
-        if isinstance(environment, environments.wrappers.ActionRepeat):
-            repeats *= environment.times
-        environment = _inside(environment)
+        if isinstance(layer, environments.wrappers.ActionRepeat):
+            repeats *= layer.times
     return None
+
+
+def layers(environment: Any) -> Iterator[Any]:
+    """Yields an environment and those that it wraps, the outermost first.
+
+    Args:
+      environment: See `find`. Of a batch, the first member is inside.
+    """
+    while environment is not None:
+        yield environment
+        environment = _inside(environment)
 
 
 def _own(environment: Any) -> float | None:

@@ -19,7 +19,7 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment
+from tfrl.environments import py_environment, time_limits
 from tfrl.specs import array_spec
 
 _SEED = 5
@@ -101,8 +101,8 @@ def find(
       "lowest" and "highest", within which all actions do the same.
       `own_bounds_reached`: the share of the bounds of the innermost environment that
       actions reach. `reward_range`: the least and the greatest reward of random
-      actions. `time_limit` and `reward_threshold` of
-      the registration. `evaluation_differs`: what differs in the environment for
+      actions. `time_limit`: see `time_limits.find`. `reward_threshold`: that of the
+      registration. `evaluation_differs`: what differs in the environment for
       evaluation, see `Played.differences`. Facts that could not be found are left out;
       all of them if the environment fails, or takes longer than a second of processor
       time or five seconds.
@@ -302,21 +302,8 @@ def _without_traces() -> Iterator[None]:
         np.random.set_state(states[1])
 
 
-def _chain(environment: Any) -> Iterator[Any]:
-    """Yields an environment and those that it wraps, of this library and Gymnasium."""
-    while environment is not None:
-        yield environment
-        if getattr(environment, "envs", None):
-            environment = environment.envs[0]
-        elif isinstance(environment, py_environment.PyEnvironment):
-            wrapped = getattr(environment, "wrapped_env", None)
-            environment = wrapped() if wrapped else getattr(environment, "gym", None)
-        else:
-            environment = environment.env if hasattr(environment, "env") else None
-
-
 def _innermost(environment: Any) -> gymnasium.Env | None:
-    *_, last = _chain(environment)
+    *_, last = time_limits.layers(environment)
     return last if isinstance(last, gymnasium.Env) else None
 
 
@@ -334,13 +321,11 @@ def _record_actions(environment: gymnasium.Env, actions: list[Any]) -> None:
 def _registration(environment: Any) -> dict[str, Any]:
     """Returns the time limit, and the return that solves the environment."""
     facts: dict[str, Any] = {}
-    for each in _chain(environment):
-        limit = getattr(each, "duration", None) or getattr(
-            each, "_max_episode_steps", None
-        )
-        if limit:
-            facts.setdefault("time_limit", int(limit))
-        threshold = getattr(getattr(each, "spec", None), "reward_threshold", None)
+    limit = time_limits.find(environment)
+    if limit is not None:
+        facts["time_limit"] = limit
+    for layer in time_limits.layers(environment):
+        threshold = getattr(getattr(layer, "spec", None), "reward_threshold", None)
         if threshold is not None:
             facts.setdefault("reward_threshold", float(threshold))
     return facts

@@ -1,5 +1,9 @@
 """What is known of the environments of a run."""
 
+import pickle
+import threading
+
+import cloudpickle
 import gymnasium
 
 import tfrl
@@ -48,3 +52,14 @@ def test_facts_leave_the_fit_of_the_actions_as_it_was():
     before = world.fit._pair
     world.facts()
     assert world.fit._pair is before
+
+
+def test_a_fit_goes_to_another_process_without_its_last_environment():
+    fit = worlds.ActionFit("continuous", "SAC", clip=True)
+    environment = worlds.make_environment("Pendulum-v1", 1, 0, fit=fit)
+    environment.pyenv.here = threading.Lock()  # It cannot be pickled.
+    assert fit.has_changed_actions
+    other = pickle.loads(cloudpickle.dumps(fit))
+    assert (other.kind, other.title, other.clip) == ("continuous", "SAC", True)
+    assert not other.has_changed_actions
+    assert fit.has_changed_actions

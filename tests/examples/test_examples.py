@@ -911,12 +911,22 @@ SAC = ("--actor_fc_layer_params=(4,)", "--critic_fc_layer_params=(4,)")
             "--fc_layer_params=(4,)",
         ),
         ("train sac", "--initial_collect_steps=50", "--batch_size=8", *SAC),
+        pytest.param(
+            (
+                *("train sac", "--env=dm_control/cartpole-balance"),
+                *("--action_repeat=2", "--jit_compile=True"),
+                *("--initial_collect_steps=50", "--batch_size=8", *SAC),
+            ),
+            marks=pytest.mark.skipif(
+                sys.version_info >= (3, 13), reason="dm-control needs labmaze"
+            ),
+        ),
         (
             *("train impala", "--sequences_per_update=2", "--sequence_length=8"),
             "--fc_layer_params=(4,)",
         ),
     ],
-    ids=["DQN, two shards", "PPO, lockstep", "SAC", "IMPALA"],
+    ids=["DQN, two shards", "PPO, lockstep", "SAC", "SAC, dm_control", "IMPALA"],
 )
 def test_runs_with_actors_train_and_resume(run, arguments, tmp_path):
     logdir = tmp_path / "run"

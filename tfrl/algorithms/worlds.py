@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,10 @@ class ActionFit:
         """Stores the arguments."""
         self.kind, self.title, self.clip = kind, title, clip
         self._pair: tuple[Any, Any] = (None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves the last environment out of copies, also those in other processes."""
+        return {**vars(self), "_pair": (None, None)}
 
     def __call__(
         self, environment: environments.PyEnvironment, name: str
@@ -260,7 +265,7 @@ class World:
         both = (self._training, self._evaluation)
         if any(map(conversion.is_environment, both)):
             return {}
-        fit = ActionFit(self.fit.kind, self.fit.title, self.fit.clip)
+        fit = copy.copy(self.fit)
 
         def copy_of(given: Any, *, is_training: bool) -> Any:
             made: Any = self._make(given, 1, 0, is_training=is_training, fit=fit)

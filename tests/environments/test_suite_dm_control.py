@@ -70,6 +70,23 @@ tf.zeros(1)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow  # A program of its own.
+def test_programs_are_compiled_with_a_function_that_imports_dm_control(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    code = """
+from tfrl.environments import suites
+
+def make():
+    from dm_control import suite
+    return suite.load("cartpole", "balance")
+
+suites.load(make, 1, suites.Options())
+import tensorflow as tf
+print(tf.function(lambda x: 2 * x, jit_compile=True)(tf.ones([])))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_batch_by_its_name():
     environment = suites.load("dm_control/ball_in_cup-catch", 2, suites.Options())
     assert environment.batch_size == 2

@@ -87,7 +87,7 @@ class Probe:
             return conversion.kind_of(self._given)
         if not callable(self._given):
             return None  # `World` refuses it.
-        made = [self._given()]
+        made = [suites.call(self._given)]
         self.environment = lambda: made.pop() if made else self._given()
         return conversion.kind_of(made[0])
 

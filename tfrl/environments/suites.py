@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -136,6 +137,17 @@ def find(given: Any) -> tuple[Suite, str]:
     return next(suite for suite in _SUITES if suite.matches(given)), given
 
 
+def call(make: Callable[[], Any]) -> Any:
+    """Calls a function that makes an environment, and returns the environment."""
+    if "MUJOCO_GL" in os.environ:
+        # The function may import dm_control, which then loads Mesa; see
+        # `suite_dm_control`.
+        import tensorflow  # noqa: F401
+
+        environments.gymnasium.headless.prepare_mujoco()
+    return make()
+
+
 def check_trusted(name: str, file: Any, remedy: str) -> None:
     """Checks that an environment's name in a file imports no module of its own choice.
 
@@ -165,7 +177,7 @@ def _suite_of(given: Any) -> Suite:
         return Suite(dynamics=lambda _: dynamics)
     if conversion.is_environment(given):
         return Suite(load_batch=lambda *_: conversion.wrap(given), films=False)
-    return Suite(load=lambda _: given())
+    return Suite(load=lambda _: call(given))
 
 
 @functools.cache

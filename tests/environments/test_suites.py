@@ -180,6 +180,17 @@ def test_the_last_suite_that_was_added_comes_first(add):
     assert suites.find("ALE/Pong-v5")[0].load is not None
 
 
+def test_the_kind_of_a_task_of_dm_control_needs_no_environment():
+    # Its module would import TensorFlow, which reads environment variables.
+    code = """
+import sys
+import tfrl
+tfrl.PPO("dm_control/cartpole-balance")
+assert "dm_control" not in sys.modules and "tensorflow" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
 def test_a_module_before_a_colon_adds_its_suite(add, tmp_path, monkeypatch):
     (tmp_path / "suite_for_a_test.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)

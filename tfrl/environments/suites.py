@@ -83,6 +83,8 @@ class Suite:
         `load` nor `load_batch` are.
       check: Takes a name, and raises an error if there is no such environment; returns
         its action space, or None if only the environment itself knows it.
+      kind: Takes a name, and returns the environment's kind, see `conversion.kind_of`,
+        or None; None finds it in an environment of `load`.
       films: Whether environments show pictures; None for those whose `render_mode` is
         "rgb_array".
       has_time_limit: Whether all episodes are truncated, in environments in which
@@ -96,6 +98,7 @@ class Suite:
     load_batch: Callable[[str, int, Options], PyEnvironment] | None = None
     dynamics: Callable[[str], Any] = lambda _: None
     check: Callable[[str], Any] = lambda _: None
+    kind: Callable[[str], str | None] | None = None
     films: bool | None = None
     has_time_limit: bool = False
     not_for_actors: str = ""
@@ -229,12 +232,11 @@ def check_repeats(given: Any, action_repeat: int) -> None:
 
 @functools.cache
 def kind_of(name: str) -> str | None:
-    """Returns the kind of an environment, see `conversion.kind_of`, or None.
-
-    It makes the environment by the suite's `load`, if it has one.
-    """
+    """Returns the kind of an environment, see `conversion.kind_of`, or None."""
     with contextlib.suppress(Exception):  # The run says what is wrong.
         suite, name = find(name)
+        if suite.kind is not None:
+            return suite.kind(name)
         if suite.load is not None:
             with contextlib.closing(suite.load(name)) as made:
                 return conversion.kind_of(made)
@@ -361,6 +363,7 @@ _SUITES = (
         matches=lambda name: environments.suite_dm_control.is_task(name),
         load=lambda name: environments.suite_dm_control.load_task(name),
         check=lambda name: environments.suite_dm_control.check_task(name),
+        kind=lambda _: None,  # A task is of no kind, and takes seconds to make.
         films=False,
     ),
     Suite(

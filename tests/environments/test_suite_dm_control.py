@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import tfrl
 from tfrl import eval as evaluation
+from tfrl.algorithms import worlds
 from tfrl.command import saved_policy
 from tfrl.environments import (
     dm_control_wrapper,
@@ -142,6 +143,32 @@ def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):
     environment = saved.make_environment(2)
     evaluator = evaluation.Evaluator(environment, saved.load(environment), 2, 0)
     assert evaluator.run(max_steps=1_000).lengths.tolist() == [500, 500]
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_a_function_that_makes_a_task_has_its_seed_state_and_float32(is_wrapped):
+    def make():
+        from dm_control import suite
+        from dm_control.suite.wrappers import action_scale
+
+        task = suite.load("cartpole", "swingup")
+        if is_wrapped:
+            task = action_scale.Wrapper(task, minimum=-2.0, maximum=2.0)
+        return task
+
+    first, second = (worlds.make_environment(make, 1, 3) for _ in range(2))
+    ours = worlds.make_environment("dm_control/cartpole-swingup", 1, 3)
+    positions = [e.reset().observation["position"] for e in (first, second, ours)]
+    assert positions[0].dtype == tf.float32
+    for position in positions[1:]:
+        np.testing.assert_array_equal(position, positions[0])
+    assert first.pyenv.envs[0].action_spec().maximum == (2 if is_wrapped else 1)
+    if not is_wrapped:
+        state = first.pyenv.get_state()
+        steps = [first.step([[0.5]]).observation["velocity"].numpy()]
+        first.pyenv.set_state(state)
+        steps.append(first.step([[0.5]]).observation["velocity"].numpy())
+        np.testing.assert_array_equal(*steps)
 
 
 def test_numbers_are_dm_controls():

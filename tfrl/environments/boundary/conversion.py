@@ -21,8 +21,15 @@ def _kinds() -> dict[type, Callable[[Any], Any]]:
         environments.PyEnvironment: lambda given: given,
         gymnasium.vector.VectorEnv: environments.VectorPyEnvironment,
         gymnasium.Env: environments.suite_gym.wrap_env,
-        dm_env.Environment: environments.DmEnvWrapper,
+        dm_env.Environment: _wrap_dm_env,
     }
+
+
+def _wrap_dm_env(given: Any) -> environments.PyEnvironment:
+    # dm_control's environments, and those in its wrappers, have physics.
+    is_control = hasattr(given, "physics")
+    kind = environments.DmControlWrapper if is_control else environments.DmEnvWrapper
+    return kind(given)
 
 
 def is_environment(given: Any) -> bool:

@@ -109,6 +109,12 @@ def _of_queue(
             name, actors.max_queue_size, signature=signature
         )
 
+    if algorithm.settings.get("normalize_rewards"):
+        raise ValueError(
+            "normalize_rewards: got True with actors, expected False, because the "
+            "deviation of returns follows the steps of one process; set "
+            "normalize_rewards=False, or train in one process."
+        )
     is_ppo = algorithm.name == "ppo"
     length = algorithm.steps_per_iteration // algorithm.num_envs
     return _make(

@@ -93,7 +93,6 @@ def train(
         "evaluator": int(evaluator),
     }
     parts = [f"{n} {name}{'s' * (n > 1)}" for name, n in numbers.items() if n]
-    log.info(f"Starting {', '.join(parts)}: {_WHERE[launcher]}.")
     single.prepare_kernels(algorithm)
     arguments: dict[str, Any] = {
         "config": config,
@@ -102,6 +101,7 @@ def train(
         "continue_stopped": continue_stopped,
     }
     experiment = actors.make_experiment(**arguments)
+    log.info(f"Starting {', '.join(parts)}: {_WHERE[launcher]}.")
     directory = folder()
     directory.lock()
     return distribute.run_distributed(

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from absl import logging as absl_logging
 
 import tfrl
 from tfrl import eval as evaluation
@@ -143,6 +144,13 @@ def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):
     environment = saved.make_environment(2)
     evaluator = evaluation.Evaluator(environment, saved.load(environment), 2, 0)
     assert evaluator.run(max_steps=1_000).lengths.tolist() == [500, 500]
+
+
+def test_a_model_with_a_deprecated_word_is_made_without_a_warning(caplog):
+    suite_dm_control.load("cheetah", "run").close()
+    assert not caplog.records
+    absl_logging.warning("a word is deprecated")  # Outside, warnings stay.
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize("is_wrapped", [False, True])

@@ -9,10 +9,14 @@ therefore call `load` before it imports dm_control.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from absl import logging as absl_logging
 
 from tfrl.environments import (
     dm_control_wrapper,
@@ -165,15 +169,34 @@ def _load_dm_env(
     visualize_reward: bool,
 ) -> Any:
     suite = _suite_with(domain_name, task_name)
-    return suite.load(
-        domain_name,
-        task_name,
-        task_kwargs=None if task_kwargs is None else dict(task_kwargs),
-        environment_kwargs=(
-            None if environment_kwargs is None else dict(environment_kwargs)
-        ),
-        visualize_reward=visualize_reward,
-    )
+    with _model_warnings_omitted():
+        return suite.load(
+            domain_name,
+            task_name,
+            task_kwargs=None if task_kwargs is None else dict(task_kwargs),
+            environment_kwargs=(
+                None if environment_kwargs is None else dict(environment_kwargs)
+            ),
+            visualize_reward=visualize_reward,
+        )
+
+
+@contextlib.contextmanager
+def _model_warnings_omitted() -> Iterator[None]:
+    """Omits MuJoCo's warnings that words of dm_control's models are deprecated.
+
+    dm_control gives them to absl's logger, one for each cheetah that is made.
+    """
+
+    def is_of_use(record: logging.LogRecord) -> bool:
+        return "is deprecated" not in record.getMessage()
+
+    logger = absl_logging.get_absl_logger()
+    logger.addFilter(is_of_use)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_of_use)
 
 
 def _suite_with(domain_name: str, task_name: str) -> Any:

@@ -744,6 +744,9 @@ MEMBERS_TO_RESET = "_autoreset_envs"
 # attribute.
 DM_CONTROL_COUNTERS = ("_step_count", "_reset_next_step")
 DM_CONTROL_WRAPPED = "_env"
+# The limits of episodes of dm_control's `Environment`, and of Gymnasium's `TimeLimit`.
+DM_CONTROL_STEP_LIMIT = "_step_limit"
+GYMNASIUM_STEP_LIMIT = "_max_episode_steps"
 
 
 # --- Atari games.

@@ -10,6 +10,7 @@ import dm_env
 import gymnasium
 
 from tfrl import environments
+from tfrl.compilation import internals
 
 
 def find(environment: Any) -> int | None:
@@ -50,11 +51,12 @@ def _own(environment: Any) -> float | None:
     if isinstance(environment, environments.wrappers.TimeLimit):
         return environment.duration
     if isinstance(environment, gymnasium.wrappers.TimeLimit):
-        return environment._max_episode_steps
+        return getattr(environment, internals.GYMNASIUM_STEP_LIMIT)
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         return getattr(environment.spec, "max_episode_steps", None)
     if isinstance(environment, dm_env.Environment):
-        return getattr(environment, "_step_limit", None)  # dm_control's; may be inf.
+        # It may be inf, and environments other than dm_control's have none.
+        return getattr(environment, internals.DM_CONTROL_STEP_LIMIT, None)
     return None
 
 

@@ -425,7 +425,7 @@ class Recipe(Dataclasses):
         default="flat",
     )
     action_repeat: int = field(
-        "dm_control, bsuite, own: steps for which each action is applied.",
+        "Steps per action; for dm_control, bsuite and functions of your own.",
         SIZE,
         default=1,
     )

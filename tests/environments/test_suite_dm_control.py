@@ -125,6 +125,8 @@ def test_an_action_is_repeated_in_each_member_of_a_batch():
         time_step, number = repeated.step(np.stack([action, -action])), number + 1
     assert number == 334
     assert time_step.discount.tolist() == [1, 1]  # A time limit is no termination.
+    with pytest.raises(ValueError, match=r"action_repeat: expected .*, got 0"):
+        suites.check_repeats("dm_control/cartpole-balance", 0)
 
 
 def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):

@@ -2,9 +2,9 @@
 
 Needs the extra: `pip install 'tfrl[dm-control]'`, for Python 3.11 and 3.12. Without a
 display the tasks are rendered with EGL (see `headless`), unless `MUJOCO_GL` is set.
-dm_control reads `MUJOCO_GL` when it is imported, and may then load Mesa, which cannot
-be in one process with TensorFlow without care. A program without a display should
-therefore call `load` before it imports dm_control.
+dm_control reads `MUJOCO_GL` when it is imported, and may then load Mesa, which crashes
+beside TensorFlow unless both are loaded as `load` does it. A program without a display
+should therefore call `load` before it imports dm_control.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrl import environments
 from tfrl.environments.boundary import conversion
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.environments.py_environment import PyEnvironment
@@ -220,6 +221,9 @@ def check_repeats(given: Any, action_repeat: int) -> None:
       given: See `find`.
       action_repeat: See `Options`.
     """
+    number_checks.check_integer(
+        "action_repeat", action_repeat, 1, remedy="1 applies each action once"
+    )
     suite, _ = find(given)
     if action_repeat > 1 and (suite.is_native or suite.load_batch is not None):
         what = given if isinstance(given, str) else type(given).__name__

@@ -69,17 +69,6 @@ def head(kind):
     return [networks.MultivariateNormalDiagHead(1)]
 
 
-class Values(keras.layers.Layer):
-    """Ends a critic of plain values."""
-
-    def __init__(self):
-        super().__init__()
-        self._dense = keras.layers.Dense(1)
-
-    def call(self, inputs):
-        return tf.squeeze(self._dense(inputs), axis=-1)
-
-
 def make_networks(kind, seed=0):
     values = networks.DiscreteValuedHead(vmin=-8.0, vmax=0.0, num_atoms=21)
     return {
@@ -90,7 +79,8 @@ def make_networks(kind, seed=0):
             [
                 networks.CriticMultiplexer(),
                 networks.LayerNormMLP([16], activate_final=True),
-                Values() if kind is mpo.MPO else values,
+                # As in Acme's examples, whose values are [B, 1].
+                networks.NearZeroInitializedLinear(1) if kind is mpo.MPO else values,
             ],
             seed=seed,
         ),
@@ -315,3 +305,13 @@ def test_the_targets_of_mpo_are_copied_together():
         ValueError, match="target_critic_update_period: got 10, expected 100, the "
     ):
         make_agent(mpo.MPO, target_critic_update_period=10)
+
+
+def test_mpos_critic_may_give_values_with_or_without_a_last_dimension():
+    values = tf.reshape(tf.range(4.0), [4, 1])
+    for layers in ([], [lambda x: tf.squeeze(x, -1)]):
+        critic = networks.Sequential([lambda x: x, *layers])
+        network = mpo.MPO._critic(critic)
+        network.create_variables(tf.TensorSpec([1], tf.float32))
+        output, _ = network(values)
+        assert output.numpy().tolist() == [0, 1, 2, 3]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from typing_extensions import override
+
 from tfrl.acme.agents.tf.mpo import agent
 from tfrl.agents.dmpo import dmpo_agent
+from tfrl.networks import network
 
 
 class DistributionalMPO(agent.MPO):
@@ -11,3 +16,8 @@ class DistributionalMPO(agent.MPO):
 
     _agent_class = dmpo_agent.DmpoAgent
     _checkpoint_name = "dmpo_learner"
+
+    @override
+    @staticmethod
+    def _critic(given: Any) -> network.Network:
+        return network.as_network(given)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 import keras
+import tensorflow as tf
 
 from tfrl.acme.agents.tf import replay_agent
 from tfrl.agents import options
 from tfrl.agents.mpo import mpo_agent
-from tfrl.networks import network
+from tfrl.networks import network, sequential
 
 if TYPE_CHECKING:
     from tfrl import losses
@@ -47,7 +48,7 @@ class MPO(replay_agent.ReplayAgent):
           environment_spec: The specs of the environment, such as
             `make_environment_spec` returns.
           policy_network: See `MpoAgent`.
-          critic_network: See `MpoAgent`.
+          critic_network: See `MpoAgent`; values may also be `[B, 1]`, as in Acme.
           observation_network: See `MpoAgent`; may also be a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_policy_update_period: The number of learner steps between copies of the
@@ -81,7 +82,7 @@ class MPO(replay_agent.ReplayAgent):
                 "target_policy_update_period, since the agent copies all of its "
                 "networks together; give both the same number."
             )
-        critic_network = network.as_network(critic_network)
+        critic_network = self._critic(critic_network)
 
         def make_agent(time_step_spec: Any, action_spec: Any, seed: int) -> Any:
             return self._agent_class(
@@ -109,3 +110,18 @@ class MPO(replay_agent.ReplayAgent):
             replay,
             self._checkpoint_name,
         )
+
+    @staticmethod
+    def _critic(given: Any) -> network.Network:
+        """Returns the critic as a network of numbers `[B]`."""
+        return sequential.Sequential([network.as_network(given), _Numbers()])
+
+
+class _Numbers(keras.layers.Layer):
+    """Removes the last dimension of values `[B, 1]`."""
+
+    takes_one_outer_dim = True
+
+    def call(self, values: tf.Tensor) -> tf.Tensor:
+        has_more = values.shape.rank == 2 and values.shape[-1] == 1
+        return tf.squeeze(values, -1) if has_more else values

@@ -425,3 +425,16 @@ def test_an_old_writer_that_is_deleted_sends_its_items_without_a_flush(
 def test_the_old_writer_s_numbers_are_checked(client, arguments, message):
     with pytest.raises(ValueError, match=message):
         client.writer(*arguments)
+
+
+@pytest.mark.parametrize("call", ["sample", "sample_batch"])
+def test_a_number_of_items_is_whole(client, call):
+    with pytest.raises(TypeError, match=r"got 2\.5, expected an integer"):
+        list(getattr(client, call)("any", 2.5))
+
+
+def test_a_priority_that_is_no_number_is_named(client):
+    with pytest.raises(ValueError, match="updates: got the priority None for key 1"):
+        client.mutate_priorities("any", {1: None})
+    with pytest.raises(TypeError, match=r"updates: got .*, expected a number for each"):
+        client.mutate_priorities("any", {1: np.array([2.0])})

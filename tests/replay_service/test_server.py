@@ -77,6 +77,14 @@ def test_table_that_cannot_be_is_refused(change, message):
         make_table(**change)
 
 
+@pytest.mark.parametrize("argument", ["max_size", "max_times_sampled"])
+def test_sizes_are_whole_numbers(argument):
+    assert getattr(make_table(**{argument: 1e3}).info, argument) == 1000
+    for value in (0.5, "10", float("inf")):
+        with pytest.raises(TypeError, match=f"{argument}: got .*, expected a whole"):
+            make_table(**{argument: value})
+
+
 @pytest.mark.parametrize("argument", ["sampler", "remover", "rate_limiter"])
 def test_what_is_no_strategy_is_refused(argument):
     with pytest.raises(TypeError, match=f"{argument}: got <class 'object'>.*expected"):

@@ -274,6 +274,11 @@ def test_signatures_are_looked_up(address):
             {"max_samples_per_stream": -2},
             r"max_samples_per_stream \(-2\) must be a positive integer or -1",
         ),
+        ({"max_samples": 2.5}, r"max_samples \(2.5\) must be a positive integer"),
+        (
+            {"rate_limiter_timeout_ms": 100.5},
+            r"rate_limiter_timeout_ms \(100.5\) must be an integer >= -1",
+        ),
         ({"max_samples": 0}, r"max_samples \(0\) must be a positive integer or -1"),
         (
             {"rate_limiter_timeout_ms": -2},

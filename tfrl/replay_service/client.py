@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.replay_service import errors, table_info
+from tfrl.replay_service import errors, table_info, whole_numbers
 from tfrl.replay_service.replay_sample import ReplaySample
 from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
@@ -218,6 +218,7 @@ class Client:
           `emit_timesteps=False`, a single `ReplaySample`.
 
         Raises:
+          TypeError: If `num_samples` is not an integer.
           ValueError: If `num_samples` is 0, or an item cannot be split because its
             columns have different lengths, or `unpack_as_table_signature` is True and
             there is no such table.
@@ -227,6 +228,7 @@ class Client:
         structure = None
         if unpack_as_table_signature:
             structure = self._structure(table)
+        whole_numbers.check("num_samples", num_samples, -1)
         if num_samples == 0:
             raise ValueError("max_samples (0) must be -1 or >= 1")
         if table not in self._control.tables():
@@ -255,14 +257,12 @@ class Client:
           are a list.
 
         Raises:
+          TypeError: If `batch_size` is not an integer.
           ValueError: If `batch_size` is less than 1, there is no such table, or the
             items differ in shape.
           ReplayUnavailable: If no server answers.
         """
-        if batch_size < 1:
-            raise ValueError(
-                f"batch_size: got {batch_size}, expected at least 1; raise it."
-            )
+        whole_numbers.check("batch_size", batch_size, 1)
         structure = self._structure(table)
         info, data = self._samples.draw_batch(table, batch_size)
         return ReplaySample(info, _unflatten(structure, data))
@@ -291,16 +291,23 @@ class Client:
           DeadlineExceededError: If `timeout` seconds pass without an answer.
           ValueError: If a priority is negative or not finite, or a key is out of the
             range of uint64.
-          TypeError: If a key is not an integer.
+          TypeError: If a key is not an integer, or a priority no number.
           RuntimeError: If there is no such table.
           ReplayUnavailable: If no server answers.
         """
         updates = {} if updates is None else updates
-        priorities = np.fromiter(updates.values(), np.float64, len(updates))
+        try:
+            priorities = np.fromiter(updates.values(), np.float64, len(updates))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"updates: got {updates!r}, expected a number for each key ({error})."
+            ) from None
         if len(priorities) and not (
             priorities.min() >= 0 and priorities.max() < np.inf
         ):
-            bad = next(k for k, p in updates.items() if not 0 <= p < np.inf)
+            # None has become NaN.
+            index = np.flatnonzero(~((priorities >= 0) & (priorities < np.inf)))[0]
+            bad = list(updates)[index]
             raise ValueError(
                 f"updates: got the priority {updates[bad]} for key {bad}, expected "
                 "finite numbers that are at least 0."

@@ -204,6 +204,9 @@ def check_satisfiable(
 ) -> None:
     """Checks that a table with this rate limiter cannot block forever.
 
+    With `max_times_sampled`, it depends on the order of the samples, too, and some rate
+    limiters that can block pass. Those of `SampleToInsertRatio` do not.
+
     Args:
       limiter: The rate limiter.
       max_size: The maximum number of items of the table.

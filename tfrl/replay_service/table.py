@@ -11,6 +11,7 @@ from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
     table_info,
+    whole_numbers,
 )
 from tfrl.specs import spec_json
 
@@ -70,10 +71,15 @@ class Table:
           ValueError: If the name is empty, `max_size` is not positive, the table can
             never satisfy the rate limiter, a leaf of the signature is not a spec of
             numbers, or there are extensions.
-          TypeError: If a selector or the rate limiter is of another type.
+          TypeError: If a selector or the rate limiter is of another type, or a size is
+            no whole number.
         """
         if not isinstance(name, str) or not name:
             raise ValueError(f"name must be nonempty, got {name!r}.")
+        max_size = whole_numbers.from_number("max_size", max_size)
+        max_times_sampled = whole_numbers.from_number(
+            "max_times_sampled", max_times_sampled
+        )
         if max_size <= 0:
             raise ValueError(f"max_size ({max_size}) must be a positive integer")
         _check_kind("sampler", sampler, item_selectors.ItemSelector)
@@ -88,9 +94,9 @@ class Table:
         self._name = name
         self._sampler = sampler
         self._remover = remover
-        self._max_size = int(max_size)
+        self._max_size = max_size
         self._rate_limiter = rate_limiter
-        self._max_times_sampled = max(0, int(max_times_sampled))
+        self._max_times_sampled = max(0, max_times_sampled)
         self._signature = signature
         # An empty nest means the same as None.
         is_empty = signature is None or (

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import tree
 
-from tfrl.replay_service import errors
+from tfrl.replay_service import errors, whole_numbers
 from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.writing import background_flusher
 from tfrl.replay_service.writing.buffers import StepBuffers
@@ -396,7 +396,7 @@ def _sorted(keys: tuple[Any, ...]) -> list[Any]:
 
 
 def _check_keep(num_keep_alive_refs: int) -> None:
-    if num_keep_alive_refs < 1:
+    if not whole_numbers.is_whole(num_keep_alive_refs) or num_keep_alive_refs < 1:
         raise ValueError(
             f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
         )

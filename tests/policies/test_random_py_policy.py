@@ -82,3 +82,12 @@ def test_a_seed_argument_decides_alone():
     np.testing.assert_array_equal(
         policy.action(step(), seed=5).action, policy.action(step(), seed=5).action
     )
+
+
+def test_actions_without_bounds_are_of_usual_size():
+    spec = array_spec.BoundedArraySpec((3,), np.float32, [-np.inf, 5, -np.inf], np.inf)
+    spec = spec.replace(maximum=[np.inf, np.inf, -7])
+    actions = make(spec).action(step(500)).action
+    assert np.all(actions >= [-1, 5, -8])
+    assert np.all(actions <= [1, 6, -7])
+    assert np.all(np.ptp(actions, axis=0) > 0.9)

@@ -135,3 +135,9 @@ def test_works_in_a_function_with_an_unknown_batch_size():
     action = tf.function(policy.action, input_signature=[specs])
     assert action(step(3)).action["c"].shape == [3, 2]
     assert action(step(4)).action["d"].shape == [4]
+
+
+def test_actions_without_bounds_are_of_usual_size():
+    actions = make(tf.TensorSpec([], tf.float32)).action(step(500)).action.numpy()
+    assert np.all(np.abs(actions) <= 1)
+    assert np.ptp(actions) > 1.5

@@ -59,6 +59,7 @@ class RandomPyPolicy(py_policy.PyPolicy):
             info_spec,
             observation_and_action_constraint_splitter,
         )
+        self._sampled_spec = array_spec.bounded_actions(self._action_spec)
         self._rng = np.random.default_rng(seed)
         self._outer_dims = None if outer_dims is None else tuple(outer_dims)
 
@@ -74,7 +75,7 @@ class RandomPyPolicy(py_policy.PyPolicy):
             outer_dims = self._outer_dims_of(time_step)
         if self._observation_and_action_constraint_splitter is None:
             action = array_spec.sample_spec_nest(
-                self._action_spec, rng, outer_dims=outer_dims
+                self._sampled_spec, rng, outer_dims=outer_dims
             )
         else:
             _, mask = self._observation_and_action_constraint_splitter(

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils
-from tfrl.specs import tensor_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -85,6 +85,9 @@ class RandomTFPolicy(tf_policy.TFPolicy):
             name=name,
             seed=seed,
         )
+        self._sampled_spec = tensor_spec.from_spec(
+            array_spec.bounded_actions(tensor_spec.to_nest_array_spec(action_spec))
+        )
         self._stationary_mask: np.ndarray | None = None
         if stationary_mask is not None:
             self._stationary_mask = _as_mask(stationary_mask, action_spec)
@@ -105,7 +108,7 @@ class RandomTFPolicy(tf_policy.TFPolicy):
             info = tensor_spec.sample_spec_nest(self._info_spec, info_seed, outer_shape)
         mask = self._mask(time_step)
         if mask is None:
-            action = tensor_spec.sample_spec_nest(self._action_spec, seed, outer_shape)
+            action = tensor_spec.sample_spec_nest(self._sampled_spec, seed, outer_shape)
         else:
             action = self._masked_action(mask, seed)
         if self._emit_log_probability:

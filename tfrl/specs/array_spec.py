@@ -308,6 +308,30 @@ def sample_spec_nest(
     return tree.map_structure(sample, structure)
 
 
+def bounded_actions(spec: Any) -> Any:
+    """Returns specs to draw actions from, which are bounded where an action is not.
+
+    Random numbers from the whole range of a floating dtype are of size 1e38, which no
+    environment can compute with. So an action without bounds is drawn from [-1, 1], and
+    one with a single bound from the unit interval next to it.
+
+    Args:
+      spec: A nest of specs of numbers or booleans.
+
+    Raises:
+      TypeError: If a spec's dtype has no order, such as strings.
+    """
+
+    def bounded(leaf: ArraySpec) -> BoundedArraySpec:
+        found = BoundedArraySpec.from_spec(leaf)
+        if not is_continuous(found):
+            return found
+        minimum, maximum = bounds.near_zero(found.minimum, found.maximum, found.dtype)
+        return found.replace(minimum=minimum, maximum=maximum)
+
+    return tree.map_structure(bounded, spec)
+
+
 def check_arrays_nest(arrays: Any, spec: Any) -> bool:
     """Whether a nest of arrays conforms to a nest of specs."""
     try:

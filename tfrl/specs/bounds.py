@@ -102,6 +102,23 @@ def clip_to_dtype(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return np.where(bound <= low, low, np.where(bound >= high, high, bound))
 
 
+def near_zero(
+    minimum: np.ndarray, maximum: np.ndarray, dtype: np.dtype[Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns bounds in which limits of a floating dtype are replaced by near ones.
+
+    These are 1 from the other bound, or -1 and 1 where both are limits.
+    """
+    low, high = dtype_limits(dtype)
+    has_low, has_high = minimum > low, maximum < high
+    # In float64, so that the unused sides of the choices do not overflow.
+    below, above = minimum.astype(np.float64), maximum.astype(np.float64)
+    return (
+        np.where(has_low, below, np.where(has_high, above - 1.0, -1.0)),
+        np.where(has_high, above, np.where(has_low, below + 1.0, 1.0)),
+    )
+
+
 def as_bound(
     which: str, value: Any, shape: tuple[Any, ...], dtype: np.dtype[Any]
 ) -> np.ndarray:

@@ -170,7 +170,9 @@ class TFEnvironmentConformance(Conformance):
     def _action(self, environment: tf_environment.TFEnvironment, number: int) -> Any:
         """Returns the `number`th random action, `[B, ...]`."""
         action = array_spec.sample_spec_nest(
-            tensor_spec.to_nest_array_spec(environment.action_spec()),
+            array_spec.bounded_actions(
+                tensor_spec.to_nest_array_spec(environment.action_spec())
+            ),
             np.random.RandomState(self.seed + number),
             outer_dims=(environment.batch_size,),
         )

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfrl import datasets
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import trajectory
 
 STEPS = np.arange(6, dtype=np.float64)
 D4RL = {
@@ -69,3 +72,43 @@ def test_names_may_be_singular_and_observations_nested():
 def test_wrong_arrays_are_named(arrays, error, message):
     with pytest.raises(error, match=message):
         frames_of(arrays)
+
+
+ONE = {
+    "observations": np.zeros((3, 1), np.float32),
+    "actions": np.array([0, 1, 1]),
+    "rewards": [1.0, 2.0, 3.0],
+    "done": [0, 0, 1],
+}
+SPEC = trajectory.Trajectory(
+    step_type=tf.TensorSpec((), tf.int32),
+    observation=tf.TensorSpec((1,), tf.float32),
+    action=tensor_spec.BoundedTensorSpec((), tf.int64, 0, 1),
+    policy_info=(),
+    next_step_type=tf.TensorSpec((), tf.int32),
+    reward=tf.TensorSpec((), tf.float32),
+    discount=tf.TensorSpec((), tf.float32),
+)
+
+
+def test_lists_are_arrays_and_done_is_a_terminal():
+    frames = frames_of(ONE, SPEC)
+    assert [float(x.reward) for x in frames] == [1, 2, 3, 0]
+    assert float(frames[2].discount) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"actions": np.array([-0.9, 0.4, 1.7])}, "action: got -0.9, expected integ"),
+        ({"actions": np.array([1, 2, 1])}, r"action: got 2 at index \[1\], expected"),
+        (
+            {"rewards": [1.0, np.nan, 0.0]},
+            r"reward: got NaN at index \[1\], expected f",
+        ),
+        ({"observations": np.full((3, 1), np.inf)}, "observation: got inf"),
+    ],
+)
+def test_numbers_that_no_agent_can_learn_from_are_refused(changed, problem):
+    with pytest.raises(ValueError, match=problem):
+        frames_of({**ONE, **changed}, SPEC)

@@ -17,7 +17,14 @@ _NAMES = {
     "observations": ("observation", "obs"),
     "actions": ("action",),
     "rewards": ("reward",),
-    "terminals": ("terminal", "terminated", "termination", "terminations", "dones"),
+    "terminals": (
+        "terminal",
+        "terminated",
+        "termination",
+        "terminations",
+        "done",
+        "dones",
+    ),
     "timeouts": ("timeout", "truncated", "truncation", "truncations"),
     "next_observations": ("next_observation", "next_obs"),
 }
@@ -83,7 +90,7 @@ def _by_name(arrays: Any) -> dict[str, Any]:
     for name, others in _NAMES.items():
         given = [each for each in (name, *others) if each in arrays]
         if given:
-            found[name] = arrays[given[0]]
+            found[name] = episodes.as_arrays(arrays[given[0]])
     missing = [name for name in _NEEDED if name not in found]
     if missing:
         raise ValueError(

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tree
 
+from tfrl.specs import array_spec, bounds, matching, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
@@ -41,7 +43,7 @@ def frames_of_episode(
         ("actions", actions, length),
         ("rewards", rewards, length),
     ):
-        leaves = tf.nest.flatten(tf.nest.map_structure(np.asarray, _arrays(nest)))
+        leaves = tf.nest.flatten(tf.nest.map_structure(np.asarray, as_arrays(nest)))
         found = sorted({len(leaf) for leaf in leaves})
         if found != [expected] or length < 1:
             raise ValueError(
@@ -58,9 +60,9 @@ def frames_of_episode(
     step_type[0], step_type[-1] = ts.StepType.FIRST, ts.StepType.LAST
     return trajectory.Trajectory(
         step_type=step_type,
-        observation=_arrays(observations),
+        observation=as_arrays(observations),
         action=tf.nest.map_structure(
-            lambda a: np.concatenate([a, a[-1:]]), _arrays(actions)
+            lambda a: np.concatenate([a, a[-1:]]), as_arrays(actions)
         ),
         policy_info=(),
         next_step_type=np.append(step_type[1:], np.int32(ts.StepType.FIRST)),
@@ -69,12 +71,12 @@ def frames_of_episode(
     )
 
 
-def _arrays(nest: Any) -> Any:
-    """Converts the leaves to arrays; a list becomes one array."""
+def as_arrays(nest: Any) -> Any:
+    """Returns a nest with arrays as leaves; a list becomes one array."""
     if isinstance(nest, dict):
-        return {name: _arrays(part) for name, part in nest.items()}
+        return {name: as_arrays(part) for name, part in nest.items()}
     if isinstance(nest, tuple):
-        return tuple(map(_arrays, nest))
+        return tuple(map(as_arrays, nest))
     return np.asarray(nest)
 
 
@@ -139,7 +141,12 @@ def _without_info(spec: trajectory.Trajectory) -> trajectory.Trajectory:
 
 
 def _check_frames(frames: Any, spec: Any, where: str) -> None:
-    """Raises a ValueError unless an episode has the structure and shapes of `spec`."""
+    """Raises a ValueError unless an episode follows `spec`.
+
+    Besides structure and shapes, it checks that floats are finite, that integers are
+    whole, and that those with bounds lie within them. Floats may be out of bounds:
+    many environments clip actions themselves.
+    """
     try:
         tf.nest.assert_same_structure(frames, spec)
     except (TypeError, ValueError) as error:
@@ -147,10 +154,36 @@ def _check_frames(frames: Any, spec: Any, where: str) -> None:
             f"{where}: the episodes are not nested as spec is: {error}; build the "
             "agent from the specs of the environment that was recorded."
         ) from None
-    for array, leaf in zip(tf.nest.flatten(frames), tf.nest.flatten(spec), strict=True):
+    paths = [matching.join(*path) for path, _ in tree.flatten_with_path(frames)]
+    for path, array, leaf in zip(
+        paths, tf.nest.flatten(frames), tf.nest.flatten(spec), strict=True
+    ):
         if not leaf.shape.is_compatible_with(array.shape[1:]):
             raise ValueError(
                 f"{where}: got an array of shape {array.shape[1:]} a step for the spec "
                 f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
                 "of the environment that was recorded."
             )
+        problem = _problem(array, leaf)
+        if problem:
+            raise ValueError(
+                f"{where}: {path}: {problem}; correct the data, or choose the agent "
+                "and the environment that they are from."
+            )
+
+
+def _problem(array: np.ndarray, spec: tf.TensorSpec) -> str:
+    """Returns what is wrong with the numbers of an array; an empty text if nothing."""
+    if not (spec.dtype.is_integer or spec.dtype.is_floating):
+        return ""
+    if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
+        found = bounds.describe_not_finite_in_float32(array)
+        return f"got {found}, expected finite numbers"
+    if spec.dtype.is_floating:
+        return ""
+    whole = array.astype(spec.dtype.as_numpy_dtype)
+    if not np.array_equal(whole, array):
+        found = array[whole != array][0]
+        return f"got {found}, expected integers of dtype {spec.dtype.name}"
+    bounded = array_spec.BoundedArraySpec.from_spec(tensor_spec.to_array_spec(spec))
+    return matching.outlier(whole, bounded) or ""

@@ -153,3 +153,10 @@ def test_an_observer_that_cannot_be_called_is_refused():
         PyDriver(CountingEnvironment(), CountingPolicy(), [print, 3], max_steps=1)
     with pytest.raises(TypeError, match=r"observers: got one callable, .* in a list"):
         PyDriver(CountingEnvironment(), CountingPolicy(), print, max_steps=1)
+
+
+def test_a_negative_limit_is_refused():
+    with pytest.raises(ValueError, match="max_steps, max_episodes: got -1 and 2"):
+        PyDriver(
+            CountingEnvironment(2), CountingPolicy(), [], max_steps=-1, max_episodes=2
+        )

@@ -244,3 +244,24 @@ def test_python_metric_is_called_from_a_graph(tmp_path):
     assert metric.result() == 0
     tf.train.Checkpoint(metric=metric).restore(path)
     assert metric.result() == 31.5
+
+
+def test_all_fields_of_an_unbatched_frame_get_a_batch():
+    seen = []
+
+    class Seen(py_metrics.StreamingMetric):
+        def _reset(self, batch_size):
+            pass
+
+        def _batched_call(self, trajectory):
+            seen.append(trajectory)
+
+    one = single((FIRST, MID, 1.0))._replace(observation=np.zeros(3))
+    Seen()(one)
+    assert seen[0].observation.shape == (1, 3)
+    assert seen[0].discount.shape == (1,)
+
+
+def test_a_deque_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="maxlen: got 0, expected"):
+        py_metrics.NumpyDeque(0, np.float32)

@@ -77,11 +77,13 @@ class Driver(abc.ABC):
 
 
 def check_limits(max_steps: int | None, max_episodes: int | None) -> None:
-    """Raises ValueError unless at least one limit is above 0."""
-    if (max_steps or 0) < 1 and (max_episodes or 0) < 1:
+    """Raises ValueError unless at least one limit is above 0, and none below."""
+    limits = [max_steps or 0, max_episodes or 0]
+    if max(limits) < 1 or min(limits) < 0:
         raise ValueError(
-            f"max_steps, max_episodes: got {max_steps} and {max_episodes}, with which "
-            "the driver would never stop; give at least one that is greater than 0."
+            f"max_steps, max_episodes: got {max_steps} and {max_episodes}, expected "
+            "at least one above 0, without which the driver would never stop, and none "
+            "below; None or 0 is no limit."
         )
 
 

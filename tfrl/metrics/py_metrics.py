@@ -22,7 +22,15 @@ class NumpyDeque:
     """Keeps the last `maxlen` values in an array that serves as a ring buffer."""
 
     def __init__(self, maxlen: float, dtype: Any) -> None:
-        """Creates an empty deque; `maxlen=np.inf` keeps every value."""
+        """Creates an empty deque; `maxlen=np.inf` keeps every value.
+
+        Raises:
+          ValueError: If `maxlen` is less than 1.
+        """
+        if not maxlen >= 1:
+            raise ValueError(
+                f"maxlen: got {maxlen}, expected at least 1; np.inf keeps every value."
+            )
         self._maxlen = maxlen
         self._buffer = np.zeros(10 if np.isinf(maxlen) else int(maxlen), dtype)
         self._start = 0
@@ -268,8 +276,4 @@ def _batched(trajectory: traj.Trajectory) -> traj.Trajectory:
     """Adds the outer dimension to an unbatched trajectory's fields."""
     if np.ndim(trajectory.step_type):
         return trajectory
-    return trajectory._replace(
-        step_type=np.expand_dims(trajectory.step_type, 0),
-        next_step_type=np.expand_dims(trajectory.next_step_type, 0),
-        reward=nest_utils.batch_nested_array(trajectory.reward),
-    )
+    return nest_utils.batch_nested_array(trajectory)

@@ -203,3 +203,14 @@ def test_unstacks_nested_actions():
     assert second["b"] == (6,)
     with pytest.raises(ValueError, match="expected the batch size in all"):
         batched_py_environment.unstack_actions({"a": np.zeros(2), "b": np.zeros(3)})
+
+
+def test_a_restored_batch_has_its_time_step():
+    first, second = make(4, 5), make(4, 5)
+    first.reset()
+    first.step(np.array([1, 2]))
+    second.set_state(first.get_state())
+    np.testing.assert_array_equal(
+        second.current_time_step().reward, first.current_time_step().reward
+    )
+    assert second.step(np.array([3, 4])).step_type.tolist() == [1, 1]

@@ -169,3 +169,26 @@ def test_close():
     with DmControlWrapper(control):
         pass
     assert control.closed
+
+
+class Saved(Control):
+    """Saves its state itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.actions = []
+
+    def get_state(self):
+        return 5
+
+    def set_state(self, state):
+        assert state == 5
+
+
+def test_a_restored_state_goes_on_in_a_new_environment():
+    first, second = DmControlWrapper(Saved()), DmControlWrapper(Saved())
+    first.reset()
+    action = np.zeros(first.action_spec().shape, first.action_spec().dtype)
+    first.step(action)
+    second.set_state(first.get_state())
+    assert int(second.step(action).step_type) == int(first.step(action).step_type) != 0

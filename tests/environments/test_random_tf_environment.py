@@ -136,3 +136,8 @@ def test_arguments_are_checked():
         make(probability=1.5)
     with pytest.raises(ValueError, match=r"batch_size: expected .* at least 1, got 0"):
         make(0)
+
+
+def test_without_a_seed_it_has_none():
+    assert make().is_seeded
+    assert not make(seed=None).is_seeded

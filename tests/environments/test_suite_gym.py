@@ -226,3 +226,15 @@ def test_fetch_reach_has_goals_and_their_rewards():
         step = environment.step(np.ones(4, np.float32))
     goals = step.observation["achieved_goal"], step.observation["desired_goal"]
     assert environment.gym.unwrapped.compute_reward(*goals, {}) == step.reward
+
+
+@pytest.mark.parametrize(("limit", "found"), [(None, 500), (70, 70)])
+def test_wrappers_of_gymnasium_know_the_time_limit(limit, found):
+    environment = suite_gym.load(
+        "CartPole-v1",
+        max_episode_steps=limit,
+        gym_env_wrappers=[gymnasium.wrappers.TimeAwareObservation],
+    )
+    assert environment.observation_spec().shape == (5,)
+    assert environment.gym.spec.max_episode_steps == found
+    assert gymnasium.spec("CartPole-v1").max_episode_steps == 500

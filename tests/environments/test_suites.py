@@ -236,3 +236,10 @@ def test_the_command_trains_in_an_installed_suite(package, name):
     assert done.returncode == 0, done.stderr
     assert (package / "run" / "policy" / "saved_model.pb").exists()
     assert (package / "run" / "final_policy").exists()
+
+
+def test_a_module_of_a_suite_before_a_name_changes_nothing():
+    pytest.importorskip("minigrid")
+    name = "MiniGrid-Empty-5x5-v0"
+    suite, own = suites.find(f"minigrid:{name}")
+    assert (suite, own) == suites.find(name)

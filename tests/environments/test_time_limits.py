@@ -44,3 +44,10 @@ def test_environments_in_tensorflow_have_the_limit_of_their_dynamics():
     load = environments.native.load
     assert time_limits.find(load("CartPole-v1")) == 500
     assert time_limits.find(load("CartPole-v1", max_episode_steps=0)) is None
+
+
+def test_limits_are_found_in_padded_and_in_wrapped_environments():
+    bare = environments.suite_gym.wrap_env(Endless())
+    assert time_limits.find(environments.wrappers.FixedLength(bare, 50)) == 50
+    native = environments.native.load("CartPole-v1")
+    assert time_limits.find(environments.tf_wrappers.OneHotActionWrapper(native)) == 500

@@ -123,3 +123,22 @@ def test_a_mask_that_allows_nothing_is_an_error():
             Masked(mask=[0, 0, 0]),
             observation_and_action_constraint_splitter=split,
         )
+
+
+class Gamble(Card):
+    """Each step is a round, and any number is an action."""
+
+    def __init__(self):
+        super().__init__(never_resets=True)
+
+    is_bandit = True
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((), np.float64, -np.inf, np.inf)
+
+    def _step(self, action):
+        return ts.termination(np.array([1], np.int32), -(float(action) ** 2))
+
+
+def test_a_bandit_and_actions_without_bounds_are_valid():
+    utils.validate_py_environment(Gamble(), episodes=5)

@@ -120,6 +120,9 @@ class BatchOfMembers(EnvironmentBatch):
         """
         arguments = [(member,) for member in state]
         self._apply("set_state", py_environment.restore_state, arguments)
+        time_steps = [member["time_step"] for member in state]
+        are_known = all(time_step is not None for time_step in time_steps)
+        self._restore_time_step(self._stack(time_steps) if are_known else ())
 
     def _call(
         self, name: str, arguments: Sequence[tuple[Any, ...]] | None = None
@@ -127,6 +130,10 @@ class BatchOfMembers(EnvironmentBatch):
         """Calls a method of all members, each with its own arguments, if any."""
         arguments = [()] * self.batch_size if arguments is None else arguments
         return self._apply(name, _call_method, [(name, *args) for args in arguments])
+
+    @abc.abstractmethod
+    def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:
+        """Returns the time steps of the members as one, `[B, ...]`."""
 
     @abc.abstractmethod
     def _apply(

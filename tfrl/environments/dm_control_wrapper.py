@@ -5,6 +5,7 @@ dm_control computes in float64 and agents in float32, so specs and values are co
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,8 +95,6 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
           NotImplementedError: If the task is of another kind, and its environment has
             no method `get_state`.
         """
-        if dm_control_state.is_known(self._env):
-            return dm_control_state.get_state(self._env)
         return super().get_state()
 
     def set_state(self, state: Any) -> None:
@@ -105,10 +104,15 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
           NotImplementedError: See `get_state`.
           ValueError: If the state belongs to another model.
         """
-        if dm_control_state.is_known(self._env):
-            dm_control_state.set_state(self._env, state)
-        else:
-            super().set_state(state)
+        super().set_state(state)
+
+    def _state_methods(self) -> tuple[Any, Any]:
+        if not dm_control_state.is_known(self._env):
+            return super()._state_methods()
+        return (
+            functools.partial(dm_control_state.get_state, self._env),
+            functools.partial(dm_control_state.set_state, self._env),
+        )
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture, uint8 `[height, width, 3]`.

@@ -50,6 +50,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
     _is_seeded = False
+    # Whether the current time step was restored, and nobody has asked for it yet.
+    _is_restored = False
 
     # The steps since the last reset, and how many of the first episodes had a single
     # step and were followed by a reset in `step`. No subclass has these mangled names.
@@ -126,7 +128,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """Whether `step` has to reset instead of applying its action.
 
         By default, it has to if every member's episode has ended and
-        `handle_auto_reset` is set.
+        `handle_auto_reset` is set. A bandit has no reset between its rounds, also
+        inside of a wrapper.
         """
         if not self._handle_auto_reset:
             return False
@@ -134,8 +137,10 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         if step_type is ts.StepType.MID:
             return False
         if np.ndim(step_type):
-            return bool((step_type == _LAST).all())
-        return int(step_type) == _LAST
+            has_ended = bool((step_type == _LAST).all())
+        else:
+            has_ended = int(step_type) == _LAST
+        return has_ended and not self.is_bandit
 
     def current_time_step(self) -> types.ArrayTimeStep:
         """Returns the time step that the last `reset` or `step` returned.
@@ -184,6 +189,16 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             _raise_in_its_place(self, "step", error)
             raise
         return self._current_time_step
+
+    def _copied_time_step(self) -> ts.TimeStep | None:
+        """Returns a copy of the current time step; None before the first reset."""
+        current = self._current_time_step
+        return None if current is None else tree.map_structure(np.array, current)
+
+    def _restore_time_step(self, time_step: Any) -> None:
+        """Makes a time step the current one; with None, the next step resets."""
+        self._current_time_step = time_step
+        self._is_restored = True
 
     def _note_episode(self) -> None:
         """Warns if each of the first episodes had one step, as those of bandits."""
@@ -281,17 +296,22 @@ def capture_state(environment: PyEnvironment) -> dict[str, Any]:
     Raises:
       NotImplementedError: If the environment's state cannot be saved.
     """
-    current = environment._current_time_step
     return {
         "state": environment.get_state(),
-        "time_step": None if current is None else tree.map_structure(np.array, current),
+        "time_step": environment._copied_time_step(),
     }
+
+
+def was_restored(environment: PyEnvironment) -> bool:
+    """Whether the current time step was restored since the last call of this."""
+    is_new, environment._is_restored = environment._is_restored, False
+    return is_new
 
 
 def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
     """Restores the state that `capture_state` returned."""
     environment.set_state(captured["state"])
-    environment._current_time_step = captured["time_step"]
+    environment._restore_time_step(captured["time_step"])
 
 
 def _raise_in_its_place(

@@ -49,7 +49,7 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
                 "member."
             )
         self._environment = env
-        self._reset_next_step = True
+        self._was_reset = False
         self._observation_spec = dm_env_specs.to_dm_env_spec(env.observation_spec())
         self._action_spec = dm_env_specs.to_dm_env_spec(env.action_spec())
         self._reward_spec = dm_env_specs.to_dm_env_spec(env.reward_spec())
@@ -62,13 +62,14 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
 
     def reset(self) -> dm_env.TimeStep:
         """Starts a new episode and returns its FIRST step."""
+        self._was_reset = True
         return self._convert(self._environment.reset())
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """Applies `action`, or resets before the first episode and after each one."""
-        if self._reset_next_step:
-            return self.reset()
-        return self._convert(self._environment.step(action))
+        if self._was_reset and not self._has_ended():
+            return self._convert(self._environment.step(action))
+        return self.reset()
 
     def observation_spec(self) -> Any:
         """The nest of dm_env specs of the observations."""
@@ -90,9 +91,12 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
         """Closes the wrapped environment."""
         self._environment.close()
 
+    def _has_ended(self) -> bool:
+        # Not kept here: `set_state` of the environment goes to other episodes.
+        return bool(np.all(self._environment.current_time_step().is_last()))
+
     def _convert(self, time_step: Any) -> dm_env.TimeStep:
         step_type = dm_env.StepType(int(np.asarray(time_step.step_type)))
-        self._reset_next_step = step_type.last()
         is_first = step_type.first()
         return dm_env.TimeStep(
             step_type=step_type,

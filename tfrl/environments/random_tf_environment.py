@@ -55,6 +55,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         )
         number_checks.check_sizes(batch_size=batch_size)
         self._end_probability = episode_end_probability
+        self._has_seed = seed is not None
         self._generator = seeds.make_generator(seed)
         self._stored = stored_values.StoredNest(
             tensor_spec.add_outer_dim(time_step_spec, batch_size)
@@ -67,6 +68,11 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         self._step_function = tf.function(
             trace_counts.of_one_object(self._draw_step), autograph=False
         )
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether a seed was given."""
+        return self._has_seed
 
     def get_state(self) -> Any:
         """Returns the state as NumPy arrays. This cannot be called in a graph."""

@@ -93,12 +93,15 @@ def load(
     }
     with model_warnings.omitted(spec):
         gym_env = gymnasium.make(spec, max_episode_steps=-1, **kwargs)
+    if max_episode_steps is None:
+        max_episode_steps = spec.max_episode_steps
+    if gym_env.unwrapped.spec is not None:
+        # Wrappers such as Gymnasium's TimeAwareObservation read it. It is a copy.
+        gym_env.unwrapped.spec.max_episode_steps = max_episode_steps or None
     return wrap_env(
         gym_env,
         discount=discount,
-        max_episode_steps=(
-            spec.max_episode_steps if max_episode_steps is None else max_episode_steps
-        ),
+        max_episode_steps=max_episode_steps,
         gym_env_wrappers=gym_env_wrappers,
         env_wrappers=env_wrappers,
         spec_dtype_map=spec_dtype_map,

@@ -133,6 +133,8 @@ def find(given: Any) -> tuple[Suite, str]:
     module, _, own = given.rpartition(":")
     if module:
         environments.suite_gym.import_registrations(given, module)
+        if module.partition(".")[0] in _KNOWN_MODULES:
+            given = own  # Such as "ale_py:ALE/Pong-v5".
     elif given not in gymnasium.registry:
         _import_installed()
     for suite in _added:

@@ -151,7 +151,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
 
     def seed(self, seed: Any) -> Any:
         """Seeds the Python environment; see `PyEnvironment.seed`."""
-        return self._env.seed(seed)
+        return self._call(self._env.seed, seed)
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
@@ -283,6 +283,13 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         return truncated.stored
 
     def _py_current_time_step(self) -> list[np.ndarray]:
+        if py_environment.was_restored(self._env):
+            # By somebody else than `set_state`, such as `NumpyStateWrapper`.
+            restored = self._env._current_time_step
+            # A batch whose members were never reset has the time step ().
+            if not restored:
+                return self._py_reset()
+            return self._latest.update(restored, self._num_steps)
         return self._latest.stored if self._latest.is_set else self._py_reset()
 
     def _py_reset(self) -> list[np.ndarray]:

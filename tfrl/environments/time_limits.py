@@ -50,6 +50,8 @@ def _own(environment: Any) -> float | None:
         return environment.dynamics.max_episode_steps
     if isinstance(environment, environments.wrappers.TimeLimit):
         return environment.duration
+    if isinstance(environment, environments.wrappers.FixedLength):
+        return environment.fix_length
     if isinstance(environment, gymnasium.wrappers.TimeLimit):
         return getattr(environment, internals.GYMNASIUM_STEP_LIMIT)
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
@@ -71,7 +73,11 @@ def _inside(environment: Any) -> Any:
     ):
         if isinstance(environment, kind):
             return getattr(environment, name)
-    if isinstance(environment, environments.wrappers.PyEnvironmentBaseWrapper):
+    if isinstance(
+        environment,
+        environments.wrappers.PyEnvironmentBaseWrapper
+        | environments.tf_wrappers.TFEnvironmentBaseWrapper,
+    ):
         return environment.wrapped_env()
     if isinstance(
         environment, environments.BatchedPyEnvironment | gymnasium.vector.SyncVectorEnv

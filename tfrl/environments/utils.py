@@ -79,9 +79,9 @@ def validate_py_environment(
                 f"step_type: got no LAST from {name} in {max_episode_steps} "
                 "steps, expected episodes to end; wrap it in a TimeLimit."
             )
-        allowed = np.where(
-            time_step.is_last(), _mask(ts.StepType.FIRST), _mask(1) | _mask(2)
-        )
+        # No reset comes between the rounds of a bandit.
+        after_last = ts.StepType.LAST if environment.is_bandit else ts.StepType.FIRST
+        allowed = np.where(time_step.is_last(), _mask(after_last), _mask(1) | _mask(2))
         time_step = environment.step(
             _sample_action(environment, time_step.observation, splitter, rng)
         )
@@ -143,7 +143,9 @@ def _sample_action(
     spec = environment.action_spec()
     size = environment.batch_size if environment.batched else None
     if splitter is None:
-        return array_spec.sample_spec_nest(spec, rng, () if size is None else (size,))
+        return array_spec.sample_spec_nest(
+            array_spec.bounded_actions(spec), rng, () if size is None else (size,)
+        )
     mask = np.asarray(splitter(observation)[1], np.bool_)
     if not mask.any(axis=-1).all():
         raise ValueError(

@@ -54,7 +54,9 @@ class PyEnvironmentConformance(Conformance):
     ) -> Any:
         """Returns a random action, `[B, ...]` if the environment is batched."""
         return array_spec.sample_spec_nest(
-            environment.action_spec(), rng, outer_dims=_outer(environment)
+            array_spec.bounded_actions(environment.action_spec()),
+            rng,
+            outer_dims=_outer(environment),
         )
 
     def extreme_actions(self, environment: py_environment.PyEnvironment) -> list[Any]:
@@ -148,7 +150,8 @@ class PyEnvironmentConformance(Conformance):
             for step, (_, time_step) in enumerate(self._walk(environment)):
                 now = np.atleast_1d(time_step.step_type)
                 if previous is not None:
-                    self._check_order(previous, now, step)
+                    pads = self.pads_episodes or environment.is_bandit
+                    _check_order(previous, now, step, pads)
                 previous = now
 
     def test_current_time_step_is_the_last_one(self) -> None:
@@ -321,27 +324,31 @@ class PyEnvironmentConformance(Conformance):
             "return time_step.restart(observation) from _reset",
         )
 
-    def _check_order(self, previous: np.ndarray, now: np.ndarray, step: int) -> None:
-        for member, (before, after) in enumerate(zip(previous, now, strict=True)):
-            where = f"step_type of member {member} at step {step}"
-            if before == after == _LAST and self.pads_episodes:
-                continue
-            if before == _LAST and after != _FIRST:
-                fail(
-                    where,
-                    f"{after}",
-                    f"FIRST ({_FIRST}), because the step before was LAST",
-                    "start the next episode in the step after LAST, ignoring the "
-                    "action: leave handle_auto_reset on, or reset in _step",
-                )
-            if before != _LAST and after == _FIRST:
-                fail(
-                    where,
-                    f"FIRST ({_FIRST})",
-                    "MID or LAST, because the step before was not LAST",
-                    "end the episode by a LAST step (termination or truncation) "
-                    "before the next begins",
-                )
+
+def _check_order(
+    previous: np.ndarray, now: np.ndarray, step: int, may_stay_last: bool
+) -> None:
+    for member, (before, after) in enumerate(zip(previous, now, strict=True)):
+        where = f"step_type of member {member} at step {step}"
+        if before == after == _LAST and may_stay_last:
+            continue
+        if before == _LAST and after != _FIRST:
+            fail(
+                where,
+                f"{after}",
+                f"FIRST ({_FIRST}), because the step before was LAST",
+                "start the next episode in the step after LAST, ignoring the "
+                "action: leave handle_auto_reset on, or reset in _step; a bandit "
+                "returns True as is_bandit",
+            )
+        if before != _LAST and after == _FIRST:
+            fail(
+                where,
+                f"FIRST ({_FIRST})",
+                "MID or LAST, because the step before was not LAST",
+                "end the episode by a LAST step (termination or truncation) "
+                "before the next begins",
+            )
 
 
 def _outer(environment: py_environment.PyEnvironment) -> tuple[int, ...]:

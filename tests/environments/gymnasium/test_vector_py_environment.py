@@ -636,3 +636,23 @@ def _runs(pid):
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_a_restored_state_goes_on_in_a_new_environment_with_its_info():
+    def make():
+        statistics = gymnasium.wrappers.RecordEpisodeStatistics
+        return vector_py_environment.load(
+            "CartPole-v1", 2, "sync", gym_env_wrappers=[statistics]
+        )
+
+    first, second = make(), make()
+    first.seed(0)
+    first.reset()
+    while not any(first.step(np.array([1, 0])).is_last()):
+        pass
+    second.set_state(first.get_state())
+    lengths = [env.get_info()["episode"]["l"].tolist() for env in (first, second)]
+    assert lengths[0] == lengths[1]
+    ours, theirs = (env.step(np.array([0, 1])) for env in (second, first))
+    np.testing.assert_array_equal(ours.step_type, theirs.step_type)
+    np.testing.assert_array_equal(ours.observation, theirs.observation)

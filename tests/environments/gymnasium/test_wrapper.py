@@ -265,3 +265,75 @@ def test_an_error_after_an_action_inside_its_space_is_the_environments():
     environment.reset()
     with pytest.raises(KeyError, match="door"):
         environment.step(np.array(1))
+
+
+class Strict(gymnasium.Env):
+    """Takes only the actions of its space, and uses integers as keys."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self, action_space, fails=0):
+        self.action_space = action_space
+        self.seeds, self.fails = [], fails
+
+    def reset(self, *, seed=None, options=None):
+        self.seeds.append(seed)
+        if len(self.seeds) <= self.fails:
+            raise OSError("not ready")
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        if isinstance(self.action_space, spaces.Tuple):
+            {0: "left", 1: "right", 2: "up"}[action[1]]
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Tuple((spaces.MultiBinary(2), spaces.Discrete(3))),
+        spaces.Dict(b=spaces.Discrete(2), a=spaces.Box(-1.0, 1.0, (2,), np.float32)),
+        spaces.Box(-1.0, 1.0, (2,), np.float32),
+    ],
+)
+def test_actions_reach_the_environment_as_samples_of_its_space(space):
+    environment = suite_gym.wrap_env(
+        Strict(space), spec_dtype_map={spaces.Box: np.float64}
+    )
+    environment.reset()
+    spec = environment.action_spec()
+    environment.step(array_spec.sample_spec_nest(spec, np.random.default_rng(0)))
+
+
+def test_a_seed_is_kept_for_the_reset_that_succeeds():
+    inner = Strict(spaces.Discrete(2), fails=1)
+    environment = gymnasium_wrapper.GymnasiumWrapper(inner)
+    environment.seed(3)
+    with pytest.raises(OSError, match="not ready"):
+        environment.reset()
+    environment.reset()
+    environment.reset()
+    assert inner.seeds == [3, 3, None]
+
+
+def test_a_restored_state_goes_on_in_a_new_environment():
+    first = suite_gym.wrap_env(gymnasium.make("CartPole-v1"))
+    first.reset()
+    first.step(1)
+    second = suite_gym.wrap_env(gymnasium.make("CartPole-v1"))
+    second.set_state(first.get_state())
+    ours, theirs = second.step(0), first.step(0)
+    assert int(ours.step_type) == 1
+    np.testing.assert_array_equal(ours.observation, theirs.observation)
+
+
+def test_the_info_of_a_step_is_a_mapping():
+    class Wrong(Strict):
+        def step(self, action):
+            return np.zeros(1, np.float32), 0.0, False, False, [1]
+
+    environment = gymnasium_wrapper.GymnasiumWrapper(Wrong(spaces.Discrete(2)))
+    environment.reset()
+    with pytest.raises(ValueError, match="step"):
+        environment.step(0)

@@ -506,3 +506,10 @@ def test_discretize_gives_the_specs_dtype(scripted, dtype):
     environment.step(3)
     assert inner.actions == [0.75]
     assert inner.actions[0].dtype == dtype
+
+
+def test_offset_takes_no_fractions(scripted):
+    environment = wrappers.ActionOffsetWrapper(scripted(integers(2, 4)))
+    environment.reset()
+    with pytest.raises(TypeError, match="action: got dtype float64"):
+        environment.step(1.9)

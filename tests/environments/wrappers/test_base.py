@@ -1,7 +1,10 @@
 import gymnasium
+import numpy as np
 import pytest
 
+from tfrl.bandits.environments import bandit_py_environment
 from tfrl.environments import py_environment, wrappers
+from tfrl.specs import array_spec
 
 
 def step_types(environment, steps):
@@ -77,3 +80,29 @@ def test_other_objects_than_py_environments_are_an_error():
         TypeError, match=r"env: got .* expected a PyEnvironment; wrap a Gymnasium"
     ):
         wrappers.TimeLimit(gymnasium.make("CartPole-v1"), 3)
+
+
+class Even(bandit_py_environment.BanditPyEnvironment):
+    """Rewards even actions."""
+
+    def __init__(self):
+        spec = array_spec.BoundedArraySpec((), np.int32, 0, 1)
+        super().__init__(spec, spec)
+
+    def _observe(self):
+        return np.int32(0)
+
+    def _apply_action(self, action):
+        return 1 - action % 2
+
+
+def test_a_wrapped_bandit_plays_a_round_in_each_step(batch_of):
+    def make():
+        return wrappers.PyEnvironmentBaseWrapper(Even())
+
+    environment = make()
+    assert environment.is_bandit
+    assert step_types(environment, 4) == [0, 2, 2, 2]
+    batch = batch_of(make(), make())
+    found = [batch.step(np.zeros(2, np.int32)).step_type.tolist() for _ in range(4)]
+    assert found == [[0, 0], [2, 2], [2, 2], [2, 2]]

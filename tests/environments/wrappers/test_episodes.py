@@ -154,3 +154,12 @@ def test_lengths_of_time_are_checked(scripted, batch_of, wrapper, name, least):
         rf"one, .*wrap each member in {wrapper.__name__} before",
     ):
         wrapper(batch_of(scripted()), 3)
+
+
+def test_action_repeat_adds_rewards_in_the_dtype_of_their_spec(scripted):
+    rewards = [0, 0.5]
+    inner = scripted(length=9, reward=lambda count, action: rewards[count - 1])
+    environment = wrappers.ActionRepeat(inner, 2)
+    environment.reset()
+    reward = environment.step(0).reward
+    assert (reward.dtype, float(reward)) == (np.float32, 0.5)

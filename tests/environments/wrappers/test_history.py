@@ -139,3 +139,12 @@ def test_history_checks_its_length_and_the_actions(scripted):
     environment.reset()
     with pytest.raises(ValueError, match=r"action: got shape \(2,\), expected \(\)"):
         environment.step([0, 1])
+
+
+def test_an_observation_of_a_wrong_dtype_is_left_to_the_checks(scripted):
+    inner = scripted(
+        observation_spec=array_spec.ArraySpec((), np.int32),
+        observe=lambda n: np.float64(1.7),
+    )
+    environment = wrappers.HistoryWrapper(inner, 2)
+    assert environment.reset().observation.tolist() == [0.0, 1.7]

@@ -137,3 +137,16 @@ def test_profiler_checks_its_arguments(scripted):
         wrappers.PerformanceProfiler(scripted(), None, 2)
     with pytest.raises(ValueError, match=r"process_steps: .* got 0"):
         wrappers.PerformanceProfiler(scripted(), print, 0)
+
+
+def test_a_member_without_the_number_is_an_error(scripted, batch_of):
+    class Batch(type(batch_of(scripted(length=1), scripted(length=1)))):
+        def get_info(self):
+            # As Gymnasium's vector environments: 0 where a member has no number.
+            return {"n": np.array([5.0, 0.0]), "_n": np.array([True, False])}
+
+    batch = Batch([scripted(length=1), scripted(length=1)], multithreading=False)
+    environment = wrappers.EpisodeInfo(batch, "n")
+    environment.reset()
+    with pytest.raises(ValueError, match="key: got 'n', but an episode ended"):
+        environment.step(np.zeros(2, np.int32))

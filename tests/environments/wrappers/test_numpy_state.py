@@ -160,3 +160,22 @@ def test_a_pickle_of_an_earlier_version_begins_a_new_episode(tmp_path, scripted)
         restored.restore(path)
     assert not (tmp_path / "created").exists()
     assert environment.step(0).is_first()
+
+
+@pytest.mark.parametrize("was_used", [False, True])
+def test_a_restored_environment_goes_on_in_tensorflow(tmp_path, was_used):
+    saved = make_cartpole()
+    play(saved, 5)
+    path = tf.train.Checkpoint(environment=saved.numpy_state).save(tmp_path / "x")
+    resumed = make_cartpole()
+    environment = tf_py_environment.TFPyEnvironment(resumed)
+    if was_used:
+        environment.reset()
+    tf.train.Checkpoint(environment=resumed.numpy_state).restore(path)
+    time_step = environment.current_time_step()
+    np.testing.assert_array_equal(
+        time_step.observation[0], saved.current_time_step().observation
+    )
+    np.testing.assert_array_equal(
+        environment.step(tf.constant([1])).observation[0], saved.step(1).observation
+    )

@@ -129,3 +129,18 @@ def test_allowlist_is_checked(scripted):
         wrappers.FlattenObservationsWrapper(environment, [])
     with pytest.raises(ValueError, match="expected observations that are a dict"):
         wrappers.FlattenObservationsWrapper(scripted(), ["a"])
+
+
+def test_flattening_leaves_wrong_dtypes_to_the_checks(scripted):
+    inner = scripted(
+        observation_spec={"a": array_spec.ArraySpec((2,), np.int32)},
+        observe=lambda n: {"a": np.array([1.7, n])},
+    )
+    environment = wrappers.FlattenObservationsWrapper(inner)
+    assert environment.reset().observation.tolist() == [1.7, 0.0]
+    inner = scripted(
+        observation_spec={"a": array_spec.ArraySpec((2,), np.int32)},
+        observe=lambda n: {"a": [1, n]},
+    )
+    observation = wrappers.FlattenObservationsWrapper(inner).reset().observation
+    assert (observation.dtype, observation.tolist()) == (np.int32, [1, 0])

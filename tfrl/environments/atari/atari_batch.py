@@ -111,6 +111,7 @@ class AtariBatch(batches.EnvironmentBatch):
             "members": [member.get_state() for member in self._members],
             "ended": self._ended.copy(),
             "stacks": self._stacks.copy(),
+            "time_step": self._copied_time_step(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -133,6 +134,7 @@ class AtariBatch(batches.EnvironmentBatch):
         )
         self._ended = state["ended"].copy()
         self._stacks = state["stacks"].copy()
+        self._restore_time_step(state["time_step"])
 
     def render(self, mode: str = "rgb_array") -> np.ndarray:
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.

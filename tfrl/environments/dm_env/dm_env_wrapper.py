@@ -104,17 +104,26 @@ class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
         return super().get_info() if own is None else own()
 
     def get_state(self) -> Any:
-        """Returns the result of the environment's own `get_state`, if it has one."""
-        own = getattr(self._env, "get_state", None)
-        return super().get_state() if own is None else own()
+        """Returns the state of the environment, if it has a method `get_state`."""
+        own, _ = self._state_methods()
+        if own is None:
+            return super().get_state()
+        return {"dm_env": own(), "time_step": self._copied_time_step()}
 
     def set_state(self, state: Any) -> None:
-        """Calls the dm_env environment's own `set_state`, if it has one."""
-        own = getattr(self._env, "set_state", None)
+        """Restores a state that `get_state` returned, by a method `set_state`."""
+        _, own = self._state_methods()
         if own is None:
             super().set_state(state)
-        else:
-            own(state)
+            return
+        own(state["dm_env"])
+        self._restore_time_step(state["time_step"])
+
+    def _state_methods(self) -> tuple[Any, Any]:
+        """Returns the functions that read and set the environment's state, or None."""
+        names = ("get_state", "set_state")
+        read, write = (getattr(self._env, name, None) for name in names)
+        return read, write
 
     def close(self) -> None:
         """Closes the dm_env environment."""

@@ -25,7 +25,8 @@ classes is unknown, no state is saved, and a resumed run begins a new episode.
 ... )
 >>> environment = suite_gym.load("CartPole-v1", gym_env_wrappers=[Scale])
 >>> _ = environment.reset()
->>> environment.factor = 2.0
+>>> environment.gym.set_wrapper_attr("factor", 2.0)
+True
 >>> state = environment.get_state()
 """
 
@@ -44,6 +45,7 @@ from tfrl.environments.gymnasium import (
     mujoco_state,
     vector_state,
 )
+from tfrl.savers import serialization
 from tfrl.system import state_savers
 
 GetState = Callable[[Any], Any]
@@ -237,3 +239,14 @@ _BUILT_IN: dict[str, _Adapter] = {
         for name, functions in functions_of.items()
     },
 }
+
+
+def storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Returns a copy of the entries of an info that checkpoints can hold."""
+    if info is None:
+        return None
+    return {
+        key: copy.deepcopy(value)
+        for key, value in info.items()
+        if serialization.is_storable(value)
+    }

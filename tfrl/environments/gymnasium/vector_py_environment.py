@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,8 +168,10 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
         """
         return {
             "gym": state_adapters.get_state(self._vector_env),
+            "info": state_adapters.storable(self._info),
             "ended": self._ended.copy(),
             "next_seed": self._next_seed,
+            "time_step": self._copied_time_step(),
         }
 
     def set_state(self, state: Any) -> None:
@@ -182,8 +185,10 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
             # Some environments make their parts in a reset.
             self._reset()
         state_adapters.set_state(self._vector_env, state["gym"])
+        self._info = copy.deepcopy(state["info"])
         self._ended = state["ended"].copy()
         self._next_seed = state["next_seed"]
+        self._restore_time_step(state["time_step"])
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.
@@ -221,14 +226,15 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
             self._watch.dismiss_guard()
 
     def _reset(self) -> ts.TimeStep:
-        seed, self._next_seed = self._next_seed, None
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            result = self._call(self._stepper.reset, seed, self._ended)
+            result = self._call(self._stepper.reset, self._next_seed, self._ended)
             observation, self._info = result
         except _EXPLAINED as error:
             self._explain(error, "reset")
             raise
+        # Not before: a reset that fails may be tried again.
+        self._next_seed = None
         self._ended = np.zeros(self._batch_size, np.bool_)
         return ts.restart(
             self._copy_observation(observation), batch_size=self._batch_size

@@ -8,11 +8,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import tree
 
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import action_arrays, copies, time_step_checker
 from tfrl.environments.gymnasium import results, rewards, state_adapters
-from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -89,6 +89,19 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._name = time_step_checker.environment_name(gym_env)
         self._check_action = action_arrays.ActionChecker(self._name, self._action_spec)
         self._action_dtype = getattr(self._action_spec, "dtype", None)
+        # Gymnasium's environments require the dtypes of their spaces.
+        self._action_dtypes = tree.unflatten_as(
+            self._action_spec,
+            [space.dtype for space in tree.flatten(gym_env.action_space)],
+        )
+        self._converts_actions = any(
+            spec.dtype != dtype or not spec.shape
+            for spec, dtype in zip(
+                tree.flatten(self._action_spec),
+                tree.flatten(self._action_dtypes),
+                strict=True,
+            )
+        )
         self._to_spec: Callable[[Any], Any] = (
             copies.NestCopier(self._name, "observation", self._observation_spec)
             if match_obs_space_dtype
@@ -159,9 +172,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """
         return {
             "gym": state_adapters.get_state(self._gym_env),
-            "info": _storable(self._info),
+            "info": state_adapters.storable(self._info),
             "done": self._done,
             "next_seed": self._next_seed,
+            "time_step": self._copied_time_step(),
         }
 
     def set_state(self, state: Any) -> None:
@@ -178,6 +192,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._info = copy.deepcopy(state["info"])
         self._done = state["done"]
         self._next_seed = state["next_seed"]
+        self._restore_time_step(state["time_step"])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_gym_env" not in self.__dict__:
@@ -185,9 +200,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         return self._gym_env.get_wrapper_attr(name)
 
     def _reset(self) -> ts.TimeStep:
-        seed, self._next_seed = self._next_seed, None
         try:
-            result = self._gym_env.reset(seed=seed)
+            result = self._gym_env.reset(seed=self._next_seed)
         except (TypeError, ValueError) as error:
             self._explain(error, "reset")
             raise
@@ -199,6 +213,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             # With a pair of numbers, `reset` has returned an observation as in the old
             # Gym.
             raise results.wrong_result("reset", result, self._name)
+        # Not before: a reset that fails may be tried again.
+        self._next_seed = None
         self._done = False
         self._was_reset = True
         return ts.restart(self._to_spec(observation), reward_spec=self._reward_spec)
@@ -206,12 +222,13 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _step(self, action: Any) -> ts.TimeStep:
         if not self._action_is_discrete:
             action = self._check_action.conform(action)
+            if self._converts_actions:
+                action = tree.map_structure(_as_in_space, action, self._action_dtypes)
         elif (
             isinstance(action, _ARRAYS)
             and action.dtype == self._action_dtype
             and not action.shape
         ):
-            # Some environments use the action as a key, and an array has no hash.
             action = action.item()
         else:
             action = self._check_action.conform(action).item()
@@ -225,6 +242,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             observation, reward, terminated, truncated, self._info = result
         except (TypeError, ValueError):
             raise results.wrong_result("step", result, self._name) from None
+        if not isinstance(self._info, Mapping):
+            raise results.wrong_result("step", result, self._name)
         reward = rewards.as_array(
             reward, self._reward_shape, self._name, self._reward_dtype
         )
@@ -277,6 +296,14 @@ def _without_order_enforcing(gym_env: gymnasium.Env) -> gymnasium.Env:
     return gym_env
 
 
+def _as_in_space(action: np.ndarray, dtype: np.dtype[Any]) -> Any:
+    """Returns a part of an action as its space's samples are."""
+    if action.dtype != dtype:
+        action = action.astype(dtype)
+    # Some environments use an integer as a key, and an array has no hash.
+    return action if action.shape or dtype.kind == "f" else action[()]
+
+
 def _unchanged(observation: Any) -> Any:
     return observation
 
@@ -285,17 +312,6 @@ def _read_only(value: Any) -> np.ndarray:
     array = np.asarray(value)
     array.setflags(write=False)
     return array
-
-
-def _storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns a copy of the entries that checkpoints can hold."""
-    if info is None:
-        return None
-    return {
-        key: copy.deepcopy(value)
-        for key, value in info.items()
-        if serialization.is_storable(value)
-    }
 
 
 _BOOLS = (bool, np.bool_)

@@ -148,7 +148,7 @@ class ActionDiscretizeWrapper(_ActionConverter):
         return [values[indices].reshape(outer_shape + self._inner_specs[0].shape)]
 
 
-class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
+class ActionOffsetWrapper(_ActionConverter):
     """Shifts discrete actions so that they start at 0, as a Q-network numbers them."""
 
     def __init__(
@@ -180,7 +180,7 @@ class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
                 f"no more values than {spec.dtype} can count from 0; give the actions "
                 "a wider dtype, or bounds",
             )
-        self._zero_based_spec = array_spec.BoundedArraySpec(
+        self._outer_spec = array_spec.BoundedArraySpec(
             spec.shape,
             spec.dtype,
             minimum=np.zeros_like(spec.minimum),
@@ -188,12 +188,11 @@ class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
             name=spec.name,
         )
 
-    def action_spec(self) -> array_spec.BoundedArraySpec:
-        """The spec of the actions, from 0."""
-        return self._zero_based_spec
-
-    def _step(self, action: Any) -> ts.TimeStep:
-        return self._env.step(np.asarray(action + self._offset, self._offset.dtype))
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        del outer_shape
+        return [np.asarray(flat[0] + self._offset, self._offset.dtype)]
 
 
 class FlattenActionWrapper(_ActionConverter):

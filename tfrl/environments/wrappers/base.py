@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tree
 
 from tfrl.environments import py_environment
+from tfrl.environments.boundary import leaf_checks
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
 
@@ -99,20 +99,17 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
 
     def get_state(self) -> Any:
         """Returns the state of the wrapper and of the wrapped environment."""
-        current = self._current_time_step
         return {
             "wrapper": self._get_wrapper_state(),
             "env": py_environment.capture_state(self._env),
-            "time_step": None
-            if current is None
-            else tree.map_structure(np.array, current),
+            "time_step": self._copied_time_step(),
         }
 
     def set_state(self, state: Any) -> None:
         """Restores a state that `get_state` returned."""
         py_environment.restore_state(self._env, state["env"])
         self._set_wrapper_state(state["wrapper"])
-        self._current_time_step = state["time_step"]
+        self._restore_time_step(state["time_step"])
 
     def _get_wrapper_state(self) -> Any:
         """Returns this wrapper's own state; None by default."""
@@ -125,6 +122,17 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
 
     def _step(self, action: Any) -> ts.TimeStep:
         return self._env.step(action)
+
+
+def as_declared(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """Returns an observation's array in the dtype of its spec, if it has no dtype.
+
+    One of another dtype stays as it is, so that the checks of time steps find it.
+    """
+    array = np.asarray(value)
+    if leaf_checks.has_no_dtype(value, array, dtype):
+        return array.astype(dtype)
+    return array
 
 
 def outer_shape(env: py_environment.PyEnvironment) -> tuple[int, ...]:

@@ -203,10 +203,10 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
             if int(time_step.step_type) == _LAST:
                 break
         return time_step._replace(
-            reward=tree.map_structure(_sum, *rewards),
+            reward=tree.map_structure(
+                lambda spec, *parts: np.asarray(np.sum(parts, axis=0), spec.dtype),
+                self.reward_spec(),
+                *rewards,
+            ),
             discount=np.asarray(np.prod(discounts, axis=0), np.float32),
         )
-
-
-def _sum(*rewards: Any) -> np.ndarray:
-    return np.asarray(np.sum(rewards, axis=0), np.asarray(rewards[0]).dtype)

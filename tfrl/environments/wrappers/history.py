@@ -113,10 +113,10 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
     def _observe(self, time_step: ts.TimeStep, action: list[np.ndarray]) -> Any:
         first = np.asarray(time_step.is_first())
         observation = [
-            np.asarray(leaf, history.dtype)
-            for leaf, history in zip(
+            base.as_declared(leaf, spec.dtype)
+            for leaf, spec in zip(
                 tree.flatten_up_to(self._inner_observation_spec, time_step.observation),
-                self._observations,
+                tree.flatten(self._inner_observation_spec),
                 strict=True,
             )
         ]

@@ -136,6 +136,10 @@ class EpisodeInfo(base.PyEnvironmentBaseWrapper):
             if isinstance(info, list):
                 return [float(info[member][self._key]) for member in ended]
             numbers = np.atleast_1d(info[self._key])
+            # Gymnasium's mask of the members whose infos have the key.
+            has = info.get(f"_{self._key}", np.ones(len(numbers), bool))
+            if not np.all(np.asarray(has)[ended]):
+                raise KeyError(self._key)
             return [float(numbers[member]) for member in ended]
         except (KeyError, TypeError) as error:
             raise ValueError(

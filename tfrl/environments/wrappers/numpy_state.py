@@ -76,6 +76,6 @@ class _EnvironmentState(numpy_storage.NumpyState):
                 RuntimeWarning,
                 stacklevel=2,
             )
-            self._wrapper._current_time_step = None
+            self._wrapper._restore_time_step(None)
         else:
             self._wrapper.set_state(state)

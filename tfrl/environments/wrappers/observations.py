@@ -125,7 +125,7 @@ class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
         outer = base.outer_shape(self._env)
         leaves = tree.flatten_up_to(self._kept_spec, self._keep(time_step.observation))
         flat = [
-            np.asarray(leaf, self._flat_spec.dtype).reshape(*outer, -1)
+            base.as_declared(leaf, self._flat_spec.dtype).reshape(*outer, -1)
             for leaf in leaves
         ]
         return time_step._replace(observation=np.concatenate(flat, axis=-1))

@@ -143,9 +143,9 @@ def _without_info(spec: trajectory.Trajectory) -> trajectory.Trajectory:
 def _check_frames(frames: Any, spec: Any, where: str) -> None:
     """Raises a ValueError unless an episode follows `spec`.
 
-    Besides structure and shapes, it checks that floats are finite, that integers are
-    whole, and that those with bounds lie within them. Floats may be out of bounds:
-    many environments clip actions themselves.
+    It checks structure and shapes, that floats are finite, that integers are whole, and
+    that integers with bounds lie within them. Floats may be out of bounds: many
+    environments clip actions themselves.
     """
     try:
         tf.nest.assert_same_structure(frames, spec)

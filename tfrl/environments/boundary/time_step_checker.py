@@ -264,8 +264,9 @@ def environment_name(environment: Any) -> str:
         environment, "wrapped_env"
     ):
         environment = environment.wrapped_env()
-    if hasattr(type(environment), "gym"):
-        environment = environment.gym
+    for inside in ("gym", "dm_env"):
+        if hasattr(type(environment), inside):
+            environment = getattr(environment, inside)
     if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
         environment = environment.unwrapped
     members = getattr(environment, "envs", None)

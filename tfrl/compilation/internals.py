@@ -653,7 +653,6 @@ def learning_rate(optimizer: Any) -> Any:
     If this Keras has no such private attribute, the result for a schedule is its
     current value, a tensor.
     """
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     try:
         return look_up(optimizer, "_learning_rate")
     except AttributeError:

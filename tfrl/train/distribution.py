@@ -50,9 +50,7 @@ def _check_applied_by_adapters(
     parts: Iterable[Any],
     adapters: Iterable[optimizers.OptimizerAdapter],
 ) -> None:
-    outer = [adapter.optimizer for adapter in adapters]
-    inner = [getattr(optimizer, "inner_optimizer", None) for optimizer in outer]
-    adapted = {id(optimizer) for optimizer in [*outer, *inner]}
+    adapted = {id(adapter.optimizer) for adapter in adapters}
     for part in parts:
         if isinstance(part, keras.optimizers.Optimizer) and id(part) not in adapted:
             raise ValueError(

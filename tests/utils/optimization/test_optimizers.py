@@ -128,7 +128,6 @@ FALLBACKS = {
     "ema": lambda: keras.optimizers.Adam(
         0.1, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=2
     ),
-    "loss_scale": lambda: keras.optimizers.Adam(0.1, loss_scale_factor=4.0),
     "accumulation": lambda: keras.optimizers.Adam(0.1, gradient_accumulation_steps=2),
     "adamw": lambda: keras.optimizers.AdamW(0.1),
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
@@ -438,15 +437,30 @@ def test_without_an_optimizer_nothing_can_be_updated():
         ),
     ],
 )
-@pytest.mark.parametrize("scales", [False, True])
-def test_a_learning_rate_is_finite_and_not_negative(rate, got, scales):
-    optimizer = keras.optimizers.SGD(rate)
-    if scales:
-        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+def test_a_learning_rate_is_finite_and_not_negative(rate, got):
     with pytest.raises(
         ValueError,
         match=f"^learning_rate: expected a finite number of at .*, got {got}",
     ):
+        optimizers.OptimizerAdapter(keras.optimizers.SGD(rate), [tf.Variable(1.0)])
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "message"),
+    [
+        (
+            keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)),
+            "got a LossScaleOptimizer.*expected its inner optimizer.*mixed_bfloat16",
+        ),
+        (
+            keras.optimizers.Adam(0.1, loss_scale_factor=1024.0, name="scaled"),
+            "optimizer 'scaled': got loss_scale_factor=1024.0.*leave it out",
+        ),
+    ],
+)
+def test_optimizers_that_expect_a_scaled_loss_are_refused(optimizer, message):
+    """Nothing scales the loss, so they would divide gradients by the scale alone."""
+    with pytest.raises(ValueError, match=message):
         optimizers.OptimizerAdapter(optimizer, [tf.Variable(1.0)])
 
 

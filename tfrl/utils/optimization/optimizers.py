@@ -61,8 +61,8 @@ class OptimizerAdapter(tf.Module):
 
         Raises:
           TypeError: If `optimizer` is of another kind.
-          ValueError: If there is no variable to train, or the learning rate is negative
-            or not finite.
+          ValueError: If there is no variable to train, the learning rate is negative or
+            not finite, or the optimizer expects a scaled loss.
         """
         super().__init__(name="optimizer")
         self._clip = clip
@@ -73,6 +73,7 @@ class OptimizerAdapter(tf.Module):
                 "none; give the agent a network with trainable layers."
             )
         if isinstance(optimizer, keras.optimizers.Optimizer):
+            _check_no_loss_scale(optimizer)
             _check_learning_rate(optimizer)
             self.optimizer = _bind_keras_optimizer(optimizer, self._variables)
             self._apply = (
@@ -114,10 +115,9 @@ class OptimizerAdapter(tf.Module):
 
     def learning_rate(self) -> tf.Tensor | None:
         """Returns a Keras optimizer's current rate, float32 `[]`; None for others."""
-        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
-        if not isinstance(optimizer, keras.optimizers.Optimizer):
+        if not isinstance(self.optimizer, keras.optimizers.Optimizer):
             return None
-        return tf.cast(optimizer.learning_rate, tf.float32)
+        return tf.cast(self.optimizer.learning_rate, tf.float32)
 
     def reduced(
         self, loss: tf.Tensor, gradients: Sequence[Any]
@@ -311,6 +311,23 @@ def all_to_norm(max_norm: float | None) -> Clip | None:
     return lambda gradients: tf.clip_by_global_norm(gradients, max_norm)[0]
 
 
+def _check_no_loss_scale(optimizer: keras.optimizers.Optimizer) -> None:
+    """Raises a ValueError if the optimizer divides gradients by the loss's scale."""
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ValueError(
+            "optimizer: got a LossScaleOptimizer, which divides gradients by the scale "
+            "of a loss that no agent scales, expected its inner optimizer; mixed "
+            "precision in mixed_bfloat16 needs no scaling."
+        )
+    if optimizer.loss_scale_factor:
+        raise ValueError(
+            f"optimizer {optimizer.name!r}: got loss_scale_factor="
+            f"{optimizer.loss_scale_factor}, by which it divides gradients of a loss "
+            "that no agent scales, expected None; leave it out, since mixed precision "
+            "in mixed_bfloat16 needs no scaling."
+        )
+
+
 def _check_learning_rate(optimizer: keras.optimizers.Optimizer) -> None:
     rate = internals.learning_rate(optimizer)
     if isinstance(rate, keras.Variable):
@@ -373,7 +390,6 @@ def _is_plain_adam(
         "global_clipnorm",
         "weight_decay",
         "use_ema",
-        "loss_scale_factor",
         "gradient_accumulation_steps",
     )
     return not any(getattr(optimizer, extra, None) for extra in extras) and all(

@@ -120,6 +120,18 @@ def _count(variables: Sequence[Any]) -> int:
     return sum(math.prod(v.shape) for v in variables)
 
 
+def losses_of(layers: Sequence[keras.layers.Layer]) -> list[tf.Tensor]:
+    """Returns the losses that layers add, scalars, those of a shared layer once.
+
+    They are those of regularizers, and of the layers' last calls; see
+    `keras.layers.Layer.losses`.
+    """
+    together = keras.layers.Layer(name="together")
+    together.parts = list(layers)
+    losses: list[tf.Tensor] = together.losses
+    return losses
+
+
 def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
     """Returns the variables that Keras ignores, among a layer's attributes.
 

@@ -23,7 +23,9 @@ from tfrl.typing import types
 
 
 class A2CLossInfo(NamedTuple):
-    """The parts of the loss, whose sum is the loss, and the explained variance.
+    """The parts of the loss, and the explained variance.
+
+    The loss is the sum of the parts and of the networks' own regularisation losses.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.

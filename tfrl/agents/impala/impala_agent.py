@@ -29,7 +29,9 @@ from tfrl.utils import number_checks
 
 
 class ImpalaLossInfo(NamedTuple):
-    """The parts of the loss, whose sum is the loss, and two measures of the learning.
+    """The parts of the loss, and two measures of the learning.
+
+    The loss is the sum of the parts and of the networks' own regularisation losses.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.

@@ -5,7 +5,8 @@ and minimise
 
     policy loss + c_V L_V(V(s), G) - c_H H(pi(.|s)) + L2 penalty
 
-with one optimizer. `PPOAgent` and `A2CAgent` differ in the policy loss.
+with one optimizer, plus the networks' own regularisation losses. `PPOAgent` and
+`A2CAgent` differ in the policy loss.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
 from tfrl.compilation import accelerators, replicas
 from tfrl.distributions import recorded
+from tfrl.networks import layer_utils
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -52,6 +54,8 @@ class RolloutAgent(tf_agent.TFAgent):
     def _losses(self, data: Any, training: bool) -> tf_agent.LossInfo:
         """Returns the loss, and its parts as an `_info`, all scalars.
 
+        The networks' own regularisation losses are added later.
+
         Args:
           data: The result of `_prepare`.
           training: Whether networks are applied as in training.
@@ -64,6 +68,10 @@ class RolloutAgent(tf_agent.TFAgent):
 
     def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         loss, extra = self._losses(batch.data, batch.training)
+        (part,) = self._parts
+        penalties = layer_utils.losses_of(part.trained)
+        if penalties:
+            loss += tf.add_n(penalties)
         self._write_summaries(loss, extra._asdict(), self._histograms(batch.data))
         return loss, {"extra": extra}
 

@@ -47,12 +47,15 @@ from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormal
 
 
 class PPOLossInfo(NamedTuple):
-    """The parts of the loss, whose sum is the loss, and measures of the update.
+    """The parts of the loss, and measures of the update.
+
+    The loss is the sum of the parts and of the networks' own regularisation losses.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.
       value_estimation_loss: The critic's loss, times its weight.
-      l2_regularization_loss: The penalty of large weights.
+      l2_regularization_loss: The penalty of large weights that the agent's own
+        coefficients give.
       entropy_regularization_loss: Minus the entropy, times its weight.
       kl_penalty_loss: The penalty of the KL divergence.
       clip_fraction: The share of steps whose ratio is clipped.

@@ -214,19 +214,13 @@ class PqnAgent(on_policy_agent.RolloutAgent):
     def _losses(self, data: _Steps, training: bool) -> tf_agent.LossInfo:
         """Returns the mean of `(G_t - Q(s_t, a_t))^2`; boundaries count as 0."""
         q_value, td_error, valid = self._predict(data, training)
-        aggregated = losses.aggregate_losses(
-            tf.square(td_error),
-            data.weights,
-            regularization_loss=self._q_network.losses,
-        )
+        td_loss = losses.aggregate_losses(tf.square(td_error), data.weights).weighted
         if self.debug_summaries:
             summaries.summarize_histogram_dict(
                 {"td_error": td_error, "q_values": q_value}, self.train_step_counter
             )
-        extra = PqnLossInfo(
-            td_loss=aggregated.weighted, q_value=losses.masked_mean(q_value, valid)
-        )
-        return tf_agent.LossInfo(aggregated.total_loss, extra)
+        extra = PqnLossInfo(td_loss=td_loss, q_value=losses.masked_mean(q_value, valid))
+        return tf_agent.LossInfo(td_loss, extra)
 
     def _predict(
         self, data: _Steps, training: bool = False

@@ -103,6 +103,24 @@ def test_targets_follow_the_weights_and_keep_their_random_states():
     assert drawn.tolist() == [[5], [3]]
 
 
+def normalized(units):
+    return networks.Sequential(
+        [keras.layers.BatchNormalization(), keras.layers.Dense(units)],
+        input_spec=OBSERVATION,
+    )
+
+
+def test_targets_get_the_statistics_of_layers():
+    """The policy acts through the target of the observation network."""
+    agent = make(observation_network=normalized(1), target_update_tau=0.5)
+    network, target = agent._embedding.target_pairs[0]
+    agent.train(transitions(tf.zeros([4, 1])))
+    # All observations are 1, of which Keras adds 0.01 to a mean of 0.
+    for one in (network, target):
+        (mean,) = (v for v in one.variables if v.name == "moving_mean")
+        np.testing.assert_allclose(mean, [0.01], rtol=1e-5)
+
+
 def test_it_finds_the_best_action_of_a_bandit():
     agent = make(2e-2, (16,), 0.01, actor_update_period=4)
     train = tf.function(lambda a: agent.train(transitions(a, 0.0)), autograph=False)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Unpack
 
+import tensorflow as tf
+
 from tfrl.agents import updates
 from tfrl.agents.sac import sac_agent
 from tfrl.trajectories import time_step as ts
@@ -22,8 +24,9 @@ from tfrl.typing import types
 class DroqAgent(sac_agent.SacAgent):
     """A SAC agent with dropout in every pass through the critics.
 
-    The target networks follow the weights; the random states of their dropout are their
-    own, so that the masks of targets and predictions differ.
+    The target networks follow the weights and the statistics of layers; the random
+    states of their dropout are their own, so that the masks of targets and predictions
+    differ.
     """
 
     _drops_in_all_passes = True
@@ -72,10 +75,12 @@ class DroqAgent(sac_agent.SacAgent):
         )
 
     def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
-        """Returns the function that moves the weights of the targets, and no states."""
-        pairs: Any = [tuple(map(_weights, pair)) for pair in self._target_pairs]
+        """Returns the function that moves all of the targets but random states."""
+        pairs: Any = [tuple(map(_without_states, pair)) for pair in self._target_pairs]
         return updates.make_updater(pairs, tau, period)
 
 
-def _weights(network: Any) -> Any:
-    return SimpleNamespace(variables=network.trainable_variables)
+def _without_states(network: Any) -> Any:
+    """Returns the network's variables of floats, which random states are not."""
+    floats = [v for v in network.variables if tf.as_dtype(v.dtype).is_floating]
+    return SimpleNamespace(variables=floats)

@@ -19,12 +19,18 @@ RECORDED = np.array([[0.5, 2.0], [-1, 0], [0, 4], [1, 1.0]])
 KERNEL = np.array([0.5, 1.0])
 
 
-def make(critic_weights=(1.0, 2.0, -1.0), **settings):
+def make(critic_weights=(1.0, 2.0, -1.0), ensemble=False, **settings):
     """An agent with the actor `KERNEL o`, and a linear first critic."""
     specs = (OBSERVATION, ACTION)
-    critic = networks.CriticNetwork(specs, joint_fc_layer_params=None)
-    critic.create_variables()
-    critic.variables[0].assign(np.array(critic_weights)[:, np.newaxis])
+    if ensemble:
+        critic = networks.CriticEnsembleNetwork(specs, 2, fc_layer_params=())
+        critic.create_variables()
+        weights = np.array([critic_weights, [9.0, 9.0, 9.0]])
+        critic.variables[0].assign(weights[..., np.newaxis])
+    else:
+        critic = networks.CriticNetwork(specs, joint_fc_layer_params=None)
+        critic.create_variables()
+        critic.variables[0].assign(np.array(critic_weights)[:, np.newaxis])
     actor = keras.layers.Dense(
         2, kernel_initializer=lambda *_, **__: tf.constant(KERNEL[None], tf.float32)
     )
@@ -72,6 +78,12 @@ def test_the_actors_loss_worked_by_hand():
         np.testing.assert_allclose(loss, expected, rtol=1e-5)
     tenfold = make((10.0, 20.0, -10.0), alpha=1.5).loss(transitions())
     np.testing.assert_allclose(tenfold.extra.actor_loss, expected, rtol=1e-5)
+
+
+def test_the_actor_follows_the_first_critic_of_an_ensemble():
+    expected, _ = by_hand(KERNEL, 1.5)
+    loss = make(alpha=1.5, ensemble=True).train(transitions())
+    np.testing.assert_allclose(loss.extra.actor_loss, expected, rtol=1e-5)
 
 
 def test_no_gradient_flows_into_the_size_of_the_values():

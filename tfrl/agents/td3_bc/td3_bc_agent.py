@@ -74,7 +74,7 @@ class Td3BcAgent(td3_agent.Td3Agent):
         """Returns the mean of `|mu(s) - a|^2 - alpha Q_1(s, mu(s)) / mean |Q_1|`."""
         time_step = batch.data.time_step
         actions = critics.outputs(self._actor_network, time_step, batch.training)
-        values = critics.values(self._critic_networks[0], time_step, actions)
+        values = self._q_values(time_step, actions)
         distance = distances.squared(self.action_spec, actions, batch.data.action)
         loss = losses.cloned_policy_gradient(
             values,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import agents, losses, networks
+from tfrl import agents, losses, networks, testing
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -104,3 +104,25 @@ def test_wrong_arguments():
         make(eta=-1.0)
     with pytest.raises(ValueError, match="expected one network of several critics"):
         make(num_critics=1)
+
+
+def test_a_recurrent_actor_needs_eta_0():
+    specs = (OBSERVATION, ACTION)
+
+    def make_recurrent(eta):
+        return agents.EdacAgent(
+            ts.time_step_spec(OBSERVATION),
+            ACTION,
+            networks.CriticEnsembleNetwork(specs, 2, fc_layer_params=()),
+            networks.ActorDistributionRnnNetwork(
+                *specs, lstm_size=(2,), continuous_projection_net=TANH_NORMAL
+            ),
+            *(keras.optimizers.Adam(1e-3) for _ in range(3)),
+            eta=eta,
+        )
+
+    with pytest.raises(NotImplementedError, match="EDAC expects one without a state"):
+        make_recurrent(1.0)
+    agent = make_recurrent(0.0)
+    experience = testing.AgentConformance().make_experience(agent, 4, 0)
+    assert np.isfinite(agent.train(experience).loss)

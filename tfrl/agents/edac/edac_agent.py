@@ -20,7 +20,7 @@ from typing import Any, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import critics, updates
+from tfrl.agents import checks, critics, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.compilation import accelerators
 from tfrl.trajectories import time_step as ts
@@ -63,7 +63,8 @@ class EdacAgent(sac_agent.SacAgent):
         Raises:
           ValueError: `eta` is negative, there is one critic, or an argument of
             `SacAgent` is wrong.
-          NotImplementedError: N-step updates with a recurrent network.
+          NotImplementedError: The actor is recurrent, unless `eta` is 0, or there are
+            n-step updates with a recurrent network.
         """
         number_checks.check_number("eta", eta, 0.0, remedy="1 is usual in EDAC")
         super().__init__(
@@ -80,6 +81,12 @@ class EdacAgent(sac_agent.SacAgent):
             raise ValueError(
                 f"critic_network: got {self._critic_networks[0].name!r}, expected one "
                 "network of several critics; use a CriticEnsembleNetwork."
+            )
+        if eta:
+            checks.check_not_recurrent(
+                [self._actor_network],
+                "EDAC",
+                "use eta=0, which is SAC-N, or a network of several frames",
             )
         self._eta = eta
 

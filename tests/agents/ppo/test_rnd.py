@@ -104,6 +104,28 @@ def test_updates_train_the_predictor_alone_on_all_frames(jit):
     assert all(id(v) in held for v in variables.tracked_variables(module))
 
 
+def test_the_predictor_learns_from_weighted_frames_without_padding():
+    agent = make(rnd=rnd(num_envs=3), num_epochs=1, use_gae=True)
+    frames, _ = collect(agent, "fmMbfmm", "fmMb000", "mmmmmmm")
+    x = frames.observation.numpy()[:, :-1] / np.sqrt(1 + 1e-3)
+    module = agent._rnd
+    each = np.mean(
+        (dense(module.predictor, x.clip(-5, 5)) - dense(module.target, x.clip(-5, 5)))
+        ** 2,
+        axis=-1,
+    )
+    counts = np.array([[1.0] * 6, [1, 1, 1, 1, 0, 0], [1] * 6])
+    weights = np.array([2.0, 1.0, 0.0])
+    found = agent.loss(frames, weights=tf.constant(weights, tf.float32))
+    expected = np.mean(each * counts * weights[:, np.newaxis])
+    np.testing.assert_allclose(found.extra.distillation_loss, expected, rtol=1e-5)
+    # Weights of 0 change nothing.
+    before = [v.numpy() for v in module.predictor.variables]
+    agent.train(frames, weights=tf.zeros([3]))
+    for one, other in zip(before, module.predictor.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_choices_are_one_hot_vectors_and_pictures_stay_pictures():
     spec = {
         "cell": tensor_spec.BoundedTensorSpec([], tf.int64, 2, 4),

@@ -31,6 +31,8 @@ class TrainingData(NamedTuple):
         drawn.
       valid: Whether a frame is a step of an environment, bool `[B, T]`.
       weights: The weight of each step, 0 where it is not valid, `[B, T]`.
+      frame_weights: The weight of each frame, `[B, T]`; boundary frames count, too. It
+        is 0 for padding, and for a frame that a cut has made unusable.
       policy_state: The collect policy's state before the first step, `[B, ...]`.
     """
 
@@ -44,6 +46,7 @@ class TrainingData(NamedTuple):
     dist_params: Any
     valid: tf.Tensor
     weights: tf.Tensor
+    frame_weights: tf.Tensor
     policy_state: Any
 
 
@@ -70,9 +73,9 @@ def of_frames(
     advantages = info["advantage"]
     if normalize_advantages:
         advantages = _normalized(advantages, valid)
-    counts = tf.cast(valid, tf.float32)
+    frame_weights = tf.cast(~episodes.is_padding(frames), tf.float32)
     if weights is not None:
-        counts *= losses.expand_weights(weights, counts)
+        frame_weights *= losses.expand_weights(weights, frame_weights)
     return TrainingData(
         time_steps=time_steps_of(frames),
         actions=frames.action,
@@ -83,7 +86,8 @@ def of_frames(
         old_log_probs=masked(old_log_probs, valid),
         dist_params=info["dist_params"],
         valid=valid,
-        weights=counts,
+        weights=tf.where(valid, frame_weights, 0.0),
+        frame_weights=frame_weights,
         policy_state=policy_state,
     )
 

@@ -385,11 +385,11 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             self._rnd.update(frames)
 
     def _distillation_loss(self, data: training_data.TrainingData) -> tf.Tensor:
-        """Returns the mean error of the predictor, at the ends of episodes, too."""
+        """Returns the weighted mean of the predictor's errors, at boundaries, too."""
         if self._rnd is None:
             return tf.constant(0.0)
         errors = self._rnd.errors(data.time_steps.observation)
-        return self._mean(errors, tf.ones_like(errors))
+        return self._mean(errors, data.frame_weights)
 
     def _perturbed(self, actions: Any) -> Any:
         """Returns the actions as seen from means with new noise in each update."""

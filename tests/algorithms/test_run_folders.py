@@ -45,3 +45,21 @@ def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
     with pytest.raises(train.RunDirectoryError) as error:
         tfrl.load(folder)
     assert str(error.value).startswith(f"{folder / 'config.json'}: {message}")
+
+
+def make_network(observation_spec, action_spec):
+    raise NotImplementedError("It is not made before the parts are compared.")
+
+
+@pytest.mark.parametrize(
+    ("begun", "given", "message"),
+    [
+        (make_network, None, "has parts .* own, network=make_network, got none; give"),
+        (make_network, len, "own, network=make_network, got network=len; give the"),
+        (None, make_network, "has no parts .*, got network=make_network; leave them"),
+    ],
+)
+def test_a_run_is_loaded_with_its_own_parts_alone(tmp_path, begun, given, message):
+    tfrl.DQN("CartPole-v1", network=begun, logdir=tmp_path).open_folder()
+    with pytest.raises(train.RunDirectoryError, match=message):
+        tfrl.load(tmp_path, network=given)

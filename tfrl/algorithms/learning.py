@@ -38,8 +38,9 @@ def load(
     Raises:
       FileNotFoundError: There is no run in the folder.
       ValueError: The run does not belong to one algorithm, or its environment has no
-        name; or without `trust` this name would import an unknown module, or layers
-        are larger than the weights in the folder.
+        name, or it has other own parts than those given; or without `trust` this name
+        would import an unknown module, or layers are larger than the weights in the
+        folder.
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
@@ -59,6 +60,7 @@ def load(
         # Its weights are in its checkpoint; the run that it began with may be gone.
         without = {**config, "initial_run": None}
         algorithm = registry.algorithm_of(without, environment, **arguments)
+    run_folders.check_own_parts(path, config, algorithm.own_parts())
     algorithm.build()
     algorithm.length = restore(algorithm, path)
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")

@@ -148,6 +148,45 @@ def _bytes_of_weights(folder: pathlib.Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
+def text_of_own_parts(folder: pathlib.Path, parts: str) -> str:
+    """Says for errors that a run has parts of a program's own.
+
+    Args:
+      folder: The folder of the run.
+      parts: Their names; see `Algorithm.own_parts`.
+    """
+    return f"the run in {str(folder)!r} has parts of a program's own, {parts}"
+
+
+def check_own_parts(
+    folder: pathlib.Path, config: Mapping[str, Any], given: str
+) -> None:
+    """Checks that a program gives the parts of its own with which a run was begun.
+
+    A run that an earlier version began does not name them.
+
+    Args:
+      folder: The folder of the run.
+      config: Its configuration.
+      given: The names of the parts that are given; see `Algorithm.own_parts`.
+
+    Raises:
+      RunDirectoryError: They are others.
+    """
+    begun = config.get("own_parts", given)
+    if begun == given:
+        return
+    if not begun:
+        raise run_files.RunDirectoryError(
+            f"the run in {str(folder)!r} has no parts of a program's own, got {given}; "
+            "leave them out, or begin another run with its weights: initial_run=FOLDER."
+        )
+    raise run_files.RunDirectoryError(
+        f"{text_of_own_parts(folder, begun)}, got {given or 'none'}; give the same "
+        "ones again in a program: tfrl.load(FOLDER, network=...)."
+    )
+
+
 @contextlib.contextmanager
 def naming(folder: pathlib.Path) -> Iterator[None]:
     """Names the configuration of the run in a folder in the errors of its settings."""

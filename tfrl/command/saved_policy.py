@@ -163,7 +163,7 @@ def _check_trusted(
     """Raises a ValueError if a SavedModel would run that the user does not trust."""
     parts = settings.get("own_parts")
     why = (
-        f"the run in {str(run)!r} has parts of a program's own, {parts}"
+        run_folders.text_of_own_parts(run, parts)
         if parts
         else f"{run / 'config.json'} has no algorithm of tfrl"
     )

@@ -229,6 +229,13 @@ def test_a_value_at_the_end_of_a_range_passes(name):
         set_one(name, value)
 
 
+@pytest.mark.parametrize("value", ["false", "True", 0, 1, None])
+def test_a_truth_value_is_true_or_false(value):
+    message = f"dueling: expected True or False, got {value!r}; set dueling."
+    with pytest.raises(TypeError, match=re.escape(message)):
+        tfrl.DQN("CartPole-v1", dueling=value)
+
+
 def test_the_remedy_is_the_callers():
     with (
         settings.remedied_by("write --{}, please"),

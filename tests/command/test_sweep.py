@@ -112,6 +112,19 @@ def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
     )
 
 
+def test_values_are_read_as_the_flags_of_the_settings_are(command):
+    swept = ("--dueling=false,true", "--fc_layer_params=8,(4, 4)", "--loss=huber")
+    last = ("--final_learning_rate=None,0",)
+    got = command("gymnasium.envs:CartPole-v1", "7", *swept, *last)
+    keys = ("dueling", "fc_layer_params", "final_learning_rate")
+    assert [tuple(x.config[key] for key in keys) for x in got["children"]] == [
+        (dueling, layers, rate)
+        for dueling in (False, True)
+        for layers in ((8,), (4, 4))
+        for rate in (None, 0.0)
+    ]
+
+
 @pytest.mark.parametrize("seeds", ["", "a", "3..1", "1,1", "0..2,2", "1..", "0...3"])
 def test_wrong_seeds_are_told(command, seeds, capsys):
     with pytest.raises(SystemExit):
@@ -124,6 +137,8 @@ def test_wrong_seeds_are_told(command, seeds, capsys):
     ("words", "message"),
     [
         (["--gamma=0.9,2"], r"gamma: expected .*, got 2.*; set --gamma\."),
+        (["--gamma=0.9,abc"], r"--gamma: expected a number, got 'abc'; write --gam"),
+        (["--dueling=false,maybe"], r"--dueling: expected true or false, got 'maybe'"),
         (["--env=Pendulum-v1"], r"Pendulum-v1.*continuous"),
         (["--seed=3"], r"seed: got 3; give --seeds, such as 0\.\.9\."),
         (["--loss=huber,squard"], r"loss: expected one of .*got 'squard'"),

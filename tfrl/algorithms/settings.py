@@ -76,7 +76,7 @@ def field(
     Args:
       text: The help, at most a line.
       check: Checks a value; takes the setting's name, the value and, as a keyword, the
-        `remedy`. None allows any value.
+        `remedy`. None allows any value, but for a truth value only True and False.
       default: The default.
       search: Where tuning usually searches; narrower than what `check` allows.
       live: Whether runs of one program may differ in it: the algorithm takes a
@@ -86,6 +86,8 @@ def field(
       takes_objects: Whether a program may give an object in place of a text, which is
         then a part of its own, see `Algorithm.own_parts`, and no setting.
     """
+    if check is None and isinstance(default, bool):
+        check = check_truth
     metadata = {
         "text": text,
         "check": check,
@@ -171,6 +173,12 @@ def check_rate(name: str, value: Any, *, remedy: str) -> None:
             "as final_learning_rate=0.0."
         )
     FROM_0(name, value, remedy=remedy)
+
+
+def check_truth(name: str, value: Any, *, remedy: str) -> None:
+    """Raises a TypeError unless `value` is True or False; "false" would be true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected True or False, got {value!r}; {remedy}.")
 
 
 def check_layers(name: str, value: Any, *, remedy: str) -> None:
@@ -379,7 +387,7 @@ class Dataclasses:
 
         Raises:
           ValueError: It is out of its range.
-          TypeError: It is not a number.
+          TypeError: It is not a number, or not True or False.
         """
         check = cls._settings[name].metadata["check"]
         if check is not None:

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from absl import flags
 
+from tfrl.command import errors
+
 
 class _TupleParser(flags.ArgumentParser[Any]):
     """Parses tuples such as (64, 64), which may lack their parentheses."""
@@ -107,6 +109,21 @@ def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None
 
 def typed(given: flags.FlagValues) -> dict[str, Any]:
     """Returns the values that the command line gives, by flag."""
-    found = {name: given[name].value for name in given if given[name].present}
-    nothing = _OptionalParser.NOTHING
-    return {name: None if x is nothing else x for name, x in found.items()}
+    return {name: _value(given[name].value) for name in given if given[name].present}
+
+
+def parse(given: flags.FlagValues, name: str, text: str) -> Any:
+    """Returns the value that a text has for a flag.
+
+    Raises:
+      ValueError: It has none.
+    """
+    try:
+        return _value(given[name].parser.parse(text))
+    except (TypeError, ValueError) as error:
+        told = f"flag --{name}={text}: {error}"
+        raise ValueError(errors.text_of_wrong_value(told, given)) from None
+
+
+def _value(parsed: Any) -> Any:
+    return None if parsed is _OptionalParser.NOTHING else parsed

@@ -10,7 +10,6 @@ was interrupted or killed, and trains only what is missing, such as more --seeds
 
 from __future__ import annotations
 
-import ast
 import itertools
 import os
 import pathlib
@@ -85,12 +84,18 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
     quiet.quieten_tensorflow()
     name = paths.file_name(f"sweep_{kind.name}_{first.world.name}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
+    parsed = {
+        (name, text): parsing.parse(given, name, text)
+        for name, texts in swept.items()
+        for text in texts
+    }
     members = []
     for values, seed in itertools.product(itertools.product(*swept.values()), seeds):
         own = dict(zip(swept, values, strict=True))
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
         place = folder / "runs" / paths.file_name(label)
-        members.append(sweeps.Member(place, _config(first, own, seed)))
+        settings = {name: parsed[name, text] for name, text in own.items()}
+        members.append(sweeps.Member(place, _config(first, settings, seed)))
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.config) for member in members)
     try:
@@ -125,23 +130,15 @@ def _seeds(text: str) -> list[int]:
     return found
 
 
-def _config(first: Any, swept: dict[str, str], seed: int) -> dict[str, Any]:
+def _config(first: Any, swept: dict[str, Any], seed: int) -> dict[str, Any]:
     """Returns the configuration of a run with own values of some settings, checked.
 
     Args:
       first: The algorithm with the values that all runs have.
-      swept: The values of some settings, as text.
+      swept: The values of some settings.
       seed: The seed.
     """
-    defaults, values = first.defaults(), {}
-    for name, text in swept.items():
-        try:
-            value = ast.literal_eval(text)
-        except (SyntaxError, ValueError):
-            value = text
-        is_number = isinstance(defaults[name], float) and value is not None
-        values[name] = float(value) if is_number else value
-    recipe = registry.algorithm_of({**first.config(), **values, "seed": seed})
+    recipe = registry.algorithm_of({**first.config(), **swept, "seed": seed})
     if steps := recipe.length.num_environment_steps:
         recipe.train_for(steps)
     return recipe.config()

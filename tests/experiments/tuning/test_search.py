@@ -78,6 +78,11 @@ def test_words_follow_the_kind_of_the_field():
     assert search.values(found, drawn) == {**drawn, "fc_layer_params": (256,)}
 
 
+@pytest.mark.parametrize("words", ["false,true", "False,True", "0,1"])
+def test_truth_values_are_those_of_flags(words):
+    assert search.fields(tfrl.DQN, {"dueling": words}) == {"dueling": (False, True)}
+
+
 def test_optunas_distributions_are_taken_as_they_are():
     given = optuna.distributions.FloatDistribution(0.1, 0.5, step=0.1)
     found = search.fields(SETTINGS, {"gamma": given})
@@ -98,6 +103,7 @@ def test_optunas_distributions_are_taken_as_they_are():
             {"loss": "huber,other"},
             r"loss: expected one of 'squared', 'huber', got 'oth",
         ),
+        ({"dueling": "no,maybe"}, r"got 'no,maybe' for dueling, expected truth val"),
         ([], r"got no field"),
     ],
 )

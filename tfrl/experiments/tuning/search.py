@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from absl import flags
+
 from tfrl.algorithms import settings as settings_lib
 
 if TYPE_CHECKING:
@@ -70,9 +72,22 @@ def _range(kind: type[settings_lib.Recipe], name: str, given: Any) -> Any:
             )
         return own[name]
     if isinstance(given, str):
-        is_whole = isinstance(kind.defaults()[name], int)
-        return _parse(name, given, is_whole=is_whole)
+        default = kind.defaults()[name]
+        if isinstance(default, bool):
+            return _truths(name, given)
+        return _parse(name, given, is_whole=isinstance(default, int))
     return tuple(given) if isinstance(given, list) else given
+
+
+def _truths(name: str, words: str) -> tuple[bool, ...]:
+    """Returns the truth values that words name, as the flag of the setting does."""
+    try:
+        return tuple(map(flags.BooleanParser().parse, words.split(",")))
+    except ValueError:
+        raise ValueError(
+            f"search: got {words!r} for {name}, expected truth values; write "
+            "false,true."
+        ) from None
 
 
 def _parse(name: str, words: str, *, is_whole: bool) -> settings_lib.Search:

@@ -213,6 +213,24 @@ def test_a_run_in_a_folder_becomes_longer(tmp_path):
     assert_same(loaded, longer)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {},
+            r"length of 1,000 environment steps, .* begun with 5,000, .* done 0; give",
+        ),
+        ({"gamma": 0.5}, "gamma: was 0.999, is 0.5"),
+    ],
+)
+def test_a_shorter_run_does_not_end_in_a_folder_in_silence(tmp_path, changed, message):
+    killed = make_dqn(logdir=tmp_path)
+    killed.train_for(5_000)
+    killed.save(tmp_path)
+    with pytest.raises(train.RunDirectoryError, match=message):
+        make_dqn(logdir=tmp_path, **changed).learn(1_000, progress=False)
+
+
 @pytest.mark.slow
 def test_a_program_that_was_stopped_stays_stopped_until_it_goes_on(tmp_path, capsys):
     class StopAt(train.Callback):

@@ -561,6 +561,8 @@ class Algorithm(settings_lib.Recipe):
 
         Raises:
           ValueError: A length is not positive, or there is no `logdir` to overwrite.
+          RunDirectoryError: `logdir` belongs to another run, or to one that was begun
+            with a greater length and has not reached this one.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
             checkpoint.
           SystemExit: SIGTERM or SIGHUP came, with status 143 or 129; a run with a
@@ -576,7 +578,7 @@ class Algorithm(settings_lib.Recipe):
         length = self.length = self._longer(num_environment_steps)
         if self.logdir and learning.has_trained_on(self.logdir, length):
             # A later call of `learn` has trained on before this program began.
-            learning.restore(self, self.logdir)
+            learning.restore_longer(self, self.logdir, length)
             return self
         run = self.run(
             self.open_folder() if self.logdir else None,

@@ -14,6 +14,9 @@ from tfrl.train.runs import run_files, run_length, stopped_runs
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
 
+# The fields of a run's configuration that say how long it trains.
+_LENGTHS = ("num_iterations", "num_environment_steps", "schedule_iterations")
+
 
 def load(
     folder: str | os.PathLike,
@@ -103,6 +106,35 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
     )
     directory.unlock()
     return length
+
+
+def restore_longer(
+    algorithm: Algorithm, folder: pathlib.Path, length: run_length.RunLength
+) -> None:
+    """Restores the run in a folder that was begun with a greater length.
+
+    Args:
+      algorithm: The algorithm, with its parts.
+      folder: The folder.
+      length: The length to which the run has to have trained.
+
+    Raises:
+      RunDirectoryError: The folder belongs to another run, or the run has not trained
+        so long.
+    """
+    begun = run_files.read_config(folder / "config.json")
+    fields = {k: x for k, x in algorithm.config().items() if k not in _LENGTHS}
+    lengths = {name: begun[name] for name in _LENGTHS if name in begun}
+    run_folders.open_folder(folder, {**fields, **lengths}, algorithm.defaults())
+    whole = restore(algorithm, folder)
+    info = algorithm.loop.info()
+    if not length.is_reached(info):
+        raise run_files.RunDirectoryError(
+            f"logdir {str(folder)!r}: got a length of {length.total:,} {length.unit}, "
+            f"but the run there was begun with {whole.total:,}, and has done "
+            f"{length.done(info):,}; give {whole.total:,} to go on with it, choose "
+            "another logdir, or start again with overwrite=True."
+        )
 
 
 def has_trained_on(folder: pathlib.Path, length: run_length.RunLength) -> bool:

@@ -16,6 +16,7 @@ from tfrl import (
     networks,
     policies,
     replay_buffers,
+    savers,
     specs,
     train,
 )
@@ -96,6 +97,33 @@ def test_saving_again_replaces_what_was_saved(ppo, tmp_path):
     make_ppo(seed=4).learn(20, progress=False).save(tmp_path)
     ppo.save(tmp_path)
     assert_same(tfrl.load(tmp_path), ppo)
+
+
+def test_weights_that_are_not_finite_do_not_replace_what_was_saved(tmp_path):
+    dqn = make_dqn()
+    dqn.save(tmp_path)
+    saved = weights(dqn)
+    kernel = dqn.policy.variables()[0]
+    kernel.assign(tf.fill(kernel.shape, np.nan))
+    with pytest.raises(
+        savers.whole_checkpoints.CheckpointError, match="nothing was saved, because"
+    ):
+        dqn.save(tmp_path)
+    for a, b in zip(weights(tfrl.load(tmp_path)), saved, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("config", [None, '{"name": "mine"}'])
+def test_what_is_no_run_is_not_replaced(tmp_path, config):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "thesis.txt").touch()
+    if config:
+        (tmp_path / "config.json").write_text(config)
+    with pytest.raises(
+        train.RunDirectoryError, match=r"holds runs but no config|of another config"
+    ):
+        make_dqn().save(tmp_path)
+    assert (tmp_path / "runs" / "thesis.txt").exists()
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -806,9 +806,22 @@ class Algorithm(settings_lib.Recipe):
 
         Args:
           folder: The folder; the outputs of another run in it are replaced.
+
+        Raises:
+          CheckpointError: The weights are not finite; nothing was saved or removed.
+          RunDirectoryError: The folder holds something else than a run of an algorithm.
         """
+        import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+        from tfrl.savers import whole_checkpoints
+
         path = pathlib.Path(folder)
-        overwrite = self.logdir is None or path.resolve() != self.logdir.resolve()
+        whole_checkpoints.check_finite(
+            tf.train.Checkpoint(**self.loop.checkpoint_items(False)),
+            f"folder {str(path)!r}: nothing was saved, because these variables hold",
+        )
+        is_own = self.logdir is not None and run_folders.is_same(path, self.logdir)
+        overwrite = not is_own and run_folders.holds_run(path)
         directory = self.open_folder(path, overwrite=overwrite)
         self.run(directory, evaluates=False).save()
 

@@ -210,6 +210,16 @@ def has_checkpoint(folder: pathlib.Path | None) -> bool:
     )
 
 
+def holds_run(folder: pathlib.Path) -> bool:
+    """Whether the configuration in a folder is that of a run of an algorithm.
+
+    Raises:
+      RunDirectoryError: There is one that cannot be read.
+    """
+    config = folder / "config.json"
+    return config.exists() and bool(registry.name_of(run_files.read_config(config)))
+
+
 def remove_outputs(folder: pathlib.Path) -> None:
     """Removes the outputs of a run in a folder.
 

@@ -195,6 +195,21 @@ def test_each_file_of_configs_is_read_and_its_algorithm_built(path):
     assert json.dumps(recipe.settings | values) == json.dumps(recipe.settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.py", "config = {'gamma': 0.5}", "has no function get_config, expected one"),
+        ("b.py", "def get_config():\n    return", "got a NoneType from get_config()"),
+        ("c.json", '{"own_parts": "network=net"}', "program's own, network=net, exp"),
+    ],
+)
+def test_a_file_that_would_be_used_in_part_is_refused(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config_files.read(str(path), registry.find("dqn"), trusts=True)
+
+
 def test_a_runs_own_config_and_a_python_file_give_the_same_run(tmp_path):
     first = settings_by("ppo", "--gamma=0.5", "--env=Acrobot-v1")
     own = tmp_path / "config.json"

@@ -38,13 +38,20 @@ def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
       trusts: Whether the environment of a JSON file may import a module.
 
     Raises:
-      ValueError: There is no such file, or it is for another algorithm, or it has a
-        field that is no setting of the algorithm, or it may not import its module.
+      ValueError: There is no such file, or it holds no settings, or those of another
+        algorithm, or of a run with parts of a program's own, or a field that is no
+        setting of the algorithm, or it may not import its module.
     """
     path = pathlib.Path(file)
     if not path.exists():
         raise ValueError(_text_of_missing_file(file))
     found = _content(path)
+    if parts := found.get("own_parts"):
+        raise ValueError(
+            f"--config: got {file!r}, of a run with parts of a program's own, {parts}, "
+            "expected settings alone; run that program again, or give a copy of the "
+            "file without own_parts to train with the usual parts."
+        )
     name = registry.name_of(found)
     if name and name not in (kind.name, kind.relative):
         raise ValueError(
@@ -67,8 +74,7 @@ def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
 
 def _content(path: pathlib.Path) -> dict[str, Any]:
     if path.suffix == ".py":
-        made = runpy.run_path(str(path)).get("get_config", dict)()
-        return dict(made)
+        return _returned(path)
     found = run_files.read_json(path, "give another file of settings")
     if not isinstance(found, dict):
         raise ValueError(
@@ -82,6 +88,24 @@ def _content(path: pathlib.Path) -> dict[str, Any]:
             **found["settings"],
         }
     return old_configs.renewed(found)
+
+
+def _returned(path: pathlib.Path) -> dict[str, Any]:
+    """Returns what `get_config()` of a Python file returns, as a dict."""
+    get_config = runpy.run_path(str(path)).get("get_config")
+    if not callable(get_config):
+        raise ValueError(
+            f"--config: got {str(path)!r}, which has no function get_config, expected "
+            "one that returns a dict of settings; write one."
+        )
+    made = get_config()
+    try:
+        return dict(made)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"--config: got a {type(made).__name__} from get_config() in "
+            f"{str(path)!r}, expected a dict of settings; return one."
+        ) from None
 
 
 def _text_of_missing_file(path: str) -> str:

@@ -45,7 +45,8 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
 
 
 @pytest.mark.parametrize(
-    ("config", "lack"), [(None, "is not there"), ("{}", "names none")]
+    ("config", "lack"),
+    [(None, "is not there"), ("{}", "names none"), ('{"env": ""}', "names none")],
 )
 def test_a_run_without_an_environment_is_told_whether_it_has_a_configuration(
     tmp_path, config, lack
@@ -135,6 +136,22 @@ def test_a_policy_is_built_by_its_settings_and_its_graph_is_not_read(run, copied
     )
     for loaded, variable in zip(policy.variables(), own.variables(), strict=True):
         np.testing.assert_array_equal(loaded, variable)
+
+
+def test_a_run_in_an_environment_without_a_name_is_played_in_one_with_a_name(copied):
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace('"CartPole-v1"', '""'))
+    saved = saved_policy.find(_given(env="CartPole-v1"), str(copied))
+    environment = saved.make_environment(2)
+    saved.load(environment).action(environment.reset())
+
+
+def test_an_error_names_the_environment_that_is_played_in(copied):
+    saved = saved_policy.find(_given(env="Pendulum-v1"), str(copied))
+    environment = saved.make_environment(1)
+    with pytest.raises(ValueError, match="Pendulum-v1") as error:
+        saved.load(environment)
+    assert "CartPole-v1" not in str(error.value)
 
 
 def test_weights_of_another_policy_are_told_in_one_line(copied):

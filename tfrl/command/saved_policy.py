@@ -85,7 +85,8 @@ class Saved(NamedTuple):
         if self.config is None:
             return _load_graph(self.path)
         try:
-            return learning.load_policy(self.config, environment, self.path)
+            config = {**self.config, "env": self.env}
+            return learning.load_policy(config, environment, self.path)
         except (TypeError, ValueError) as error:
             raise ValueError(f"--policy: {error}") from error
 
@@ -128,7 +129,7 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
     run = pathlib.Path(folder or path.parent)
     settings = run_folders.read(run) if (run / "config.json").exists() else {}
     name = given.env or settings.get("env")
-    if name is None:
+    if not name:
         config = run / "config.json"
         lack = "names none" if config.exists() else "is not there"
         raise ValueError(
@@ -144,7 +145,7 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
     has_recipe = registry.name_of(settings) in registry.CLASSES
     if has_recipe:
         with run_folders.naming(run):
-            own["fit"] = registry.algorithm_of(settings).world.fit
+            own["fit"] = registry.algorithm_of(settings, name).world.fit
     if not has_recipe or settings.get("own_parts"):
         _check_trusted(path, run, settings, trusts=given.trust)
         settings = {}

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -52,6 +53,34 @@ def test_a_run_is_exported_with_its_card(saved, monkeypatch, capsys):
     act = formats.FORMATS["numpy"].load(path)
     x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     assert (act({"observation": x})["action"] == dqn.predict(x)[0]).all()
+
+
+def test_a_run_is_exported_without_its_checkpoints(
+    saved, tmp_path, monkeypatch, capsys
+):
+    """As a run that was trained in one program with others, or that trains now."""
+    folder = shutil.copytree(saved[0], tmp_path / "run")
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "metrics.csv").write_text("iteration,evaluation_return\n100,9.0\n")
+    before = {path.name for path in folder.iterdir()}
+    run(export, monkeypatch, folder, "--format=numpy", f"--output={tmp_path / 'to'}")
+    assert " bytes; acts as the policy does on 1,000" in capsys.readouterr().out
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_policy_that_cannot_be_built_is_not_exported(
+    saved, tmp_path, monkeypatch, capsys
+):
+    folder = shutil.copytree(saved[0], tmp_path / "run")
+    shutil.rmtree(folder / "policy")
+    with pytest.raises(SystemExit):
+        run(export, monkeypatch, folder, "--format=numpy")
+    assert "holds no policy, expected the one that" in capsys.readouterr().err
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('parts": ""', 'parts": "agent=Own"'))
+    with pytest.raises(SystemExit):
+        run(export, monkeypatch, folder, "--format=numpy")
+    assert "of a program's own, agent=Own, got none;" in capsys.readouterr().err
 
 
 class Switches(gymnasium.Env):

@@ -32,7 +32,7 @@ def test_a_run_that_has_ended_can_be_repeated(ended):
 @pytest.mark.parametrize(
     ("config", "rows", "why"),
     [
-        ({"algorithm": "dqn"}, [], "has not ended"),
+        ({"algorithm": "dqn"}, [], "one program with others"),
         ({"algorithm": "mine"}, [begun()], "no algorithm of tfrl"),
         ({"algorithm": "dqn", "own_parts": "network"}, [begun()], r"own \(network\)"),
         ({"algorithm": "dqn", "actors": {"x": 1}}, [begun()], "processes of their own"),
@@ -51,6 +51,11 @@ def test_a_run_that_has_ended_can_be_repeated(ended):
 def test_why_a_run_cannot_be_repeated(ended, config, rows, why):
     with pytest.raises(ValueError, match=rf"^folder: got .* repeated, but .*{why}"):
         verification.check_repeatable(ended, config, rows)
+
+
+def test_a_run_that_has_not_ended_cannot_be_repeated(tmp_path):
+    with pytest.raises(ValueError, match="it has not ended; the command that"):
+        verification.check_repeatable(tmp_path, {"algorithm": "dqn"}, [begun()])
 
 
 def test_variables_that_differ_in_a_bit_are_named(monkeypatch):

@@ -47,6 +47,51 @@ def load(
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
+    algorithm, config = _recipe(path, environment, trust=trust, arguments=arguments)
+    algorithm.build()
+    algorithm.length = restore(algorithm, path)
+    algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
+    algorithm.initial_run = config.get("initial_run")
+    return algorithm
+
+
+def load_best(
+    folder: pathlib.Path, environment: Any = None, *, trust: bool = False
+) -> tuple[Algorithm, Any]:
+    """Loads the best policy of a run, and not its checkpoints.
+
+    The folder may be read-only, and a process may train there.
+
+    Args:
+      folder: The folder.
+      environment: See `load`.
+      trust: See `load`.
+
+    Returns:
+      The algorithm, with other weights, and the policy.
+
+    Raises:
+      FileNotFoundError: There is no run in the folder, or it has no policy yet.
+      ValueError: See `load`; or the weights belong to another policy.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.saving import weights
+
+    algorithm, _ = _recipe(folder, environment, trust=trust, arguments={})
+    if not (folder / "policy").exists():
+        raise FileNotFoundError(
+            f"folder: {str(folder)!r} holds no policy, expected the one that training "
+            "writes to FOLDER/policy after its first evaluation; go on until then."
+        )
+    policy = algorithm.make_initialized_agent().policy
+    weights.load(policy, folder / "policy")
+    return algorithm, policy
+
+
+def _recipe(
+    path: pathlib.Path, environment: Any, *, trust: bool, arguments: Mapping[str, Any]
+) -> tuple[Algorithm, dict[str, Any]]:
+    """Returns the algorithm of the run in a folder, without parts, and its config."""
     if not (path / "config.json").exists():
         raise FileNotFoundError(
             f"folder: {str(path)!r} holds no config.json; give the logdir of a run, or "
@@ -64,11 +109,7 @@ def load(
         without = {**config, "initial_run": None}
         algorithm = registry.algorithm_of(without, environment, **arguments)
     run_folders.check_own_parts(path, config, algorithm.own_parts())
-    algorithm.build()
-    algorithm.length = restore(algorithm, path)
-    algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
-    algorithm.initial_run = config.get("initial_run")
-    return algorithm
+    return algorithm, config
 
 
 def load_policy(

@@ -50,13 +50,12 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     quiet.quieten_tensorflow()
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.exporting import checking, formats
-    from tfrl.policies.saving import weights
 
     kind = formats.find(given.format)
-    algorithm = learning.load(folder, given.env, trust=given.trust)
-    if (folder / "policy").exists():  # A run that has been evaluated has a best one.
-        weights.load(algorithm.policy, folder / "policy")
-    path = algorithm.export(output / kind.file, given.format)
+    algorithm, policy = learning.load_best(folder, given.env, trust=given.trust)
+    path = formats.export(
+        policy, output / kind.file, given.format, algorithm.world.fit.original_tensors
+    )
     size = sum(x.stat().st_size for x in [path, *path.rglob("*")] if x.is_file())
     if given.format == "numpy":
         size += path.with_suffix(".npz").stat().st_size

@@ -82,8 +82,13 @@ def check_repeatable(
       begun: The rows of its log with which its processes began.
     """
     why = ""
-    if not (folder / "finished.json").exists() or not begun:
+    if not (folder / "finished.json").exists():
         why = "it has not ended; the command that began it goes on with it"
+    elif not begun:
+        why = (
+            "its diagnostics.jsonl does not say how it began, as that of a run that "
+            "tfrl sweep trained in one program with others; verify a run of tfrl train"
+        )
     elif registry.name_of(config) not in registry.CLASSES:
         why = "its config.json names no algorithm of tfrl"
     elif parts := config.get("own_parts"):

@@ -78,6 +78,23 @@ def test_a_batch_gives_a_batch(policy):
     assert state[0].tolist() == [2, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("levels", "state", "message"),
+    [
+        ((1, 2, 3), ([4],), r"state: got an array \[1\], expected \[3\] for the obs"),
+        ((1, 2, 3), (4,), r"state: got an array \[\], expected \[3\]"),
+        ((1,), ([4],), r"state: got an array \[1\], expected \[\]"),
+        ((1,), (), "state: its structure differs from the policy's"),
+        ((1,), 4, "state: its structure differs .*give the state that the call before"),
+    ],
+)
+def test_a_state_that_is_not_of_the_observations_is_refused(
+    policy, levels, state, message
+):
+    with pytest.raises(ValueError, match=message):
+        policy.predict(observe(*levels), state)
+
+
 def test_tensorflow_alone_predicts_batches(saved):
     loaded = tf.saved_model.load(saved)
     batch = {"place": tf.zeros([2, 2]), "level": tf.constant([10, 20])}

@@ -32,6 +32,12 @@ class Acting(Protocol):
 Act = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 
 
+_REMEDY = (
+    "give the state that the call before returned for the same episodes, or None at "
+    "their beginning"
+)
+
+
 class Predictor:
     """The method `predict` of one policy; see `TFPolicy.predict`.
 
@@ -43,7 +49,10 @@ class Predictor:
         """Prepares the checks; see `of_tensors` and `of_arrays`."""
         self._observations = observations.Observations(time_step_spec.observation)
         self._act = act
-        self._has_state: bool | None = None
+        # An initial state, for its structure, and the shapes of its parts without the
+        # batch; None before the first call.
+        self._initial: Any = None
+        self._shapes: list[list[int]] = []
 
     def __call__(
         self,
@@ -59,6 +68,10 @@ class Predictor:
           observation: See `TFPolicy.predict`.
           state: See `TFPolicy.predict`.
           episode_start: See `TFPolicy.predict`.
+
+        Raises:
+          TypeError: See `TFPolicy.predict`.
+          ValueError: See `TFPolicy.predict`.
         """
         arrays, is_batch = self._observations.as_batch(observation)
         size = len(tree.flatten(arrays)[0])
@@ -74,15 +87,29 @@ class Predictor:
         self, policy: Acting, state: Any, batch_size: int, is_batch: bool
     ) -> types.NestedArray:
         """Returns the policy's state `[B, ...]`, the initial one for None."""
-        if self._has_state is None or (self._has_state and state is None):
-            initial = policy.get_initial_state(batch_size)
-            self._has_state = bool(tree.flatten(initial))
+        if self._initial is None or (self._shapes and state is None):
+            self._initial = policy.get_initial_state(batch_size)
+            self._shapes = [list(x.shape[1:]) for x in tree.flatten(self._initial)]
             if state is None:
-                return initial
-        if not self._has_state:
+                return self._initial
+        if not self._shapes:
             return ()
-        arrays = tree.map_structure(_as_array, state)
-        return arrays if is_batch else observations.batched(arrays)
+        try:
+            parts = tree.flatten_up_to(self._initial, state, check_types=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"state: its structure differs from the policy's ({error}); {_REMEDY}."
+            ) from None
+        arrays = [_as_array(part) for part in parts]
+        for array, shape in zip(arrays, self._shapes, strict=True):
+            expected = [batch_size] * is_batch + shape
+            if list(array.shape) != expected:
+                raise ValueError(
+                    f"state: got an array {list(array.shape)}, expected {expected} "
+                    f"for the observations that were given; {_REMEDY}."
+                )
+        made = tree.unflatten_as(self._initial, arrays)
+        return made if is_batch else observations.batched(made)
 
 
 def of_tensors(time_step_spec: ts.TimeStep, *, at_once: bool = False) -> Predictor:

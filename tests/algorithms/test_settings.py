@@ -474,6 +474,29 @@ def test_a_learning_rate_ends_at_its_last_value_or_stays():
     assert float(constant.learning_rate) == pytest.approx(2e-3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (tfrl.DQN, "learning_rate"),
+        (tfrl.PPO, "learning_rate"),
+        (tfrl.SAC, "critic_learning_rate"),
+    ],
+)
+def test_a_schedule_is_a_rate_without_a_last_one_and_without_a_folder(
+    kind, name, tmp_path
+):
+    schedule = keras.optimizers.schedules.ExponentialDecay(1e-3, 100, 0.9)
+    message = rf"^final_learning_rate: expected None with {name}, a schedule .*, got 0"
+    with pytest.raises(ValueError, match=message):
+        kind(final_learning_rate=0.0, **{name: schedule})
+    made = kind(final_learning_rate=None, logdir=tmp_path, **{name: schedule})
+    with pytest.raises(
+        ValueError, match=rf"^{name}: got a schedule, Exp.* holds no schedules"
+    ):
+        made.open_folder()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_changed_default_keeps_the_declaration_of_every_base():
     class First(settings.Recipe):
         pass

@@ -560,7 +560,8 @@ class Algorithm(settings_lib.Recipe):
           overwrite: Whether to remove the outputs of an earlier run in `logdir` first.
 
         Raises:
-          ValueError: A length is not positive, or there is no `logdir` to overwrite.
+          ValueError: A length is not positive, or there is no `logdir` to overwrite, or
+            a setting is a schedule, which a run in a `logdir` cannot store.
           RunDirectoryError: `logdir` belongs to another run, or to one that was begun
             with a greater length and has not reached this one.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
@@ -633,9 +634,17 @@ class Algorithm(settings_lib.Recipe):
 
         Raises:
           RunDirectoryError: The folder belongs to another run.
+          ValueError: A setting is a schedule, which config.json cannot hold.
         """
         path = folder or self.logdir
         assert path is not None
+        for name, value in self.settings.items():
+            if callable(value):
+                raise ValueError(
+                    f"{name}: got a schedule, {type(value).__name__}, but the "
+                    f"config.json of a run, in {str(path)!r}, holds no schedules; give "
+                    "a number, or neither save nor give a logdir."
+                )
         return run_folders.open_folder(
             path, self.config(), self.defaults(), overwrite=overwrite
         )
@@ -809,6 +818,7 @@ class Algorithm(settings_lib.Recipe):
 
         Raises:
           CheckpointError: The weights are not finite; nothing was saved or removed.
+          ValueError: A setting is a schedule, which config.json cannot hold.
           RunDirectoryError: The folder holds something else than a run of an algorithm.
         """
         import tensorflow as tf  # Not at the top: --help does not wait for it.

@@ -92,6 +92,7 @@ class OffPolicy(algorithm.Algorithm):
 
     def check_together(self) -> None:
         """Checks that the buffer has room for a sample, and how it stores frames."""
+        super().check_together()
         sequence = self.trained_sequence_length()
         each = sequence or self.n_step_update + 1
         least = each * self.num_envs

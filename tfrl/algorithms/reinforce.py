@@ -65,6 +65,7 @@ class REINFORCE(algorithm.Algorithm):
 
     def check_together(self) -> None:
         """Checks that each environment gives the same number of episodes."""
+        super().check_together()
         episodes, num_envs = self.collect_episodes_per_iteration, self.num_envs
         if episodes % num_envs:
             raise ValueError(

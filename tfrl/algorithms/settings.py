@@ -547,6 +547,15 @@ class Recipe(Dataclasses):
         Raises:
           ValueError: They cannot be combined.
         """
+        last = getattr(self, "final_learning_rate", None)
+        for name, each in self.setting_fields().items():
+            value, is_rate = getattr(self, name), each.metadata["check"] is check_rate
+            if is_rate and callable(value) and last is not None:
+                raise ValueError(
+                    f"final_learning_rate: expected None with {name}, a schedule of "
+                    f"its own, {type(value).__name__}, got {last}; "
+                    f"{remedy_for('final_learning_rate=None')}."
+                )
 
     def use_variables(self, variables: Mapping[str, Any]) -> None:
         """Replaces the numbers of live settings by variables.

@@ -63,3 +63,27 @@ def test_a_run_is_loaded_with_its_own_parts_alone(tmp_path, begun, given, messag
     tfrl.DQN("CartPole-v1", network=begun, logdir=tmp_path).open_folder()
     with pytest.raises(train.RunDirectoryError, match=message):
         tfrl.load(tmp_path, network=given)
+
+
+@pytest.mark.parametrize("as_earlier_versions", [False, True])
+def test_a_run_resumes_from_another_working_directory(
+    tmp_path, monkeypatch, as_earlier_versions
+):
+    def open_folder(initial_run):
+        made = tfrl.DQN("CartPole-v1", initial_run=initial_run, logdir=tmp_path / "run")
+        made.open_folder()
+
+    (tmp_path / "first").mkdir()
+    monkeypatch.chdir(tmp_path)
+    open_folder("first")
+    config = tmp_path / "run" / "config.json"
+    fields = json.loads(config.read_text())
+    assert fields["initial_run"] == str(tmp_path / "first")
+    if as_earlier_versions:
+        write(tmp_path / "run", {**fields, "initial_run": "first"})
+        open_folder(tmp_path / "first")
+    monkeypatch.chdir(tmp_path / "first")
+    if not as_earlier_versions:
+        open_folder("../first")
+    with pytest.raises(train.RunDirectoryError, match=r"initial_run: was .*first', is"):
+        open_folder("../other")

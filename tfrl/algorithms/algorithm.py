@@ -662,7 +662,8 @@ class Algorithm(settings_lib.Recipe):
         if own_parts := self.own_parts():
             fields["own_parts"] = own_parts
         if self.initial_run:
-            fields["initial_run"] = str(self.initial_run)
+            # It is the same folder wherever the program is started again.
+            fields["initial_run"] = str(pathlib.Path(self.initial_run).resolve())
         if length.num_environment_steps is not None:
             fields["num_environment_steps"] = length.num_environment_steps
         elif iterations != self.schedule_iterations:

@@ -145,6 +145,8 @@ def test_several_environments_are_tasks():
     normalized = comparison.compare(groups, normalize=ranges).sections[-1].records
     expected = statistics.interquartile_mean([0.5, 0.7, 1.05, 1.1, 1.15])
     assert normalized[0]["iqm"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="normalize: got 20 twice for 'Pole', expec"):
+        comparison.compare(groups, normalize={**ranges, "Pole": (20, 20)})
     with pytest.raises(ValueError, match="normalize: got no scores of 'Pole'"):
         comparison.compare(groups, normalize={"Cart": (0, 1), "Bob": (0, 1)})
 

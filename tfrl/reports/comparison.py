@@ -299,7 +299,7 @@ def compare(
 
     Raises:
       ValueError: There are no runs, or none with an evaluation of a trained policy, or
-        `normalize` lacks a task.
+        `normalize` lacks a task, or its two scores of one are the same.
     """
     tasks = list(dict.fromkeys(task for runs in groups.values() for task in runs))
     if not tasks:
@@ -309,6 +309,11 @@ def compare(
         raise ValueError(
             f"normalize: got no scores of {missing[0]!r} that become 0 and 1, expected "
             "them of each task; add them."
+        )
+    if same := [task for task in tasks if ranges[task][0] == ranges[task][1]]:
+        raise ValueError(
+            f"normalize: got {ranges[same[0]][0]:g} twice for {same[0]!r}, expected "
+            "two different scores, which become 0 and 1; change one of them."
         )
     told, sections = list(notes), []
     for task in tasks:

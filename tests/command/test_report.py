@@ -27,6 +27,13 @@ def test_a_run_gets_its_report_with_the_settings_that_are_not_defaults(
     assert "<td><b>0.5</b></td>" in (folder / "report.html").read_text()
 
 
+def test_the_folder_of_the_file_is_made(tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "run", healthy_rows()[:6], algorithm="dqn")
+    output = tmp_path / "new" / "folder" / "report.html"
+    run(monkeypatch, folder, f"--output={output}")
+    assert output.exists()
+
+
 def test_several_runs_need_a_file(tmp_path, monkeypatch, capsys):
     folders = [
         write_run(tmp_path / name, healthy_rows()[:6], algorithm="dqn") for name in "ab"

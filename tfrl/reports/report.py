@@ -98,6 +98,7 @@ def write(
         "<body>\n" + "\n".join(sections) + "\n</body></html>\n"
     )
     path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     # The name of a folder may be no text.
     temporary.write_text(page, encoding="utf-8", errors="backslashreplace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,7 +115,8 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
     )
     print(f"Best: {result.row['source']}.")
     print(study.words(result.values))
-    print(f"tfrl train {kind.name} --config={folder}/best.json trains with it.")
+    config = shlex.quote(f"--config={folder}/best.json")
+    print(f"tfrl train {kind.name} {config} trains with it.")
     print(f"Outputs: {folder}")
 
 

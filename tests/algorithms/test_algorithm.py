@@ -196,6 +196,12 @@ def test_an_evaluation_repeats_from_its_seed(ppo):
     assert not np.array_equal(ppo.evaluate(3, seed=6).returns, one.returns)
 
 
+@pytest.mark.parametrize("count", [0, -1])
+def test_an_evaluation_has_an_episode(count):
+    with pytest.raises(ValueError, match=f"^num_episodes: expected .*, got {count}; p"):
+        make_dqn().evaluate(count)
+
+
 def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     def make():
         return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)

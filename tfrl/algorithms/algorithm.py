@@ -714,8 +714,13 @@ class Algorithm(settings_lib.Recipe):
           seed: The seed of the episodes.
 
         Raises:
-          ValueError: There is no environment to evaluate in; see `worlds.World`.
+          ValueError: There is no environment to evaluate in, see `worlds.World`, or
+            there are no episodes.
+          TypeError: The number of episodes is no integer.
         """
+        number_checks.check_integer(
+            "num_episodes", num_episodes, 1, remedy="play at least one"
+        )
         environment = self.world.make_evaluation(num_episodes, seed)
         policy = self.policy if greedy else self.agent.collect_policy
         return evaluation.Evaluator(environment, policy, num_episodes, seed).run()

@@ -300,6 +300,11 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, found):
         make_run(tmp_path, callbacks=[Diary(), callback])
 
 
+def test_one_callback_is_given_in_a_list(tmp_path):
+    with pytest.raises(TypeError, match="callbacks: got a Diary, expected a list"):
+        make_run(tmp_path, callbacks=Diary())
+
+
 @pytest.mark.slow
 def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, capsys):
     path = shutil.copytree(whole[0], tmp_path / "run")

@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import re
 import sys
 
 import keras
@@ -214,6 +215,14 @@ def test_facts_about_the_environment_are_found_once_for_the_first_row():
     assert first["environment"] == {"time_limit": 200}
     assert "environment" not in second
     assert found == [1]
+
+
+@pytest.mark.parametrize("value", ["x", [1.0, 2.0]])
+def test_what_is_no_number_is_told_with_the_name_of_its_metric(value):
+    log = run_log.RunLog(make_loop(), None, [], {"mine": lambda: value})
+    message = rf"metrics\['mine'\]: got {re.escape(repr(value))} from the function"
+    with log.opened(), pytest.raises(TypeError, match=message):
+        log.write(None)
 
 
 @pytest.mark.slow

@@ -134,9 +134,14 @@ class CallbackList:
           callbacks: The callbacks.
 
         Raises:
-          TypeError: One of them is not a `Callback`.
+          TypeError: One of them is not a `Callback`, or one is given without a list.
           ValueError: An interval is not positive.
         """
+        if isinstance(callbacks, Callback):
+            raise TypeError(
+                f"callbacks: got a {type(callbacks).__name__}, expected a list of "
+                "callbacks; put it in one, callbacks=[...]."
+            )
         for i, callback in enumerate(callbacks):
             if not isinstance(callback, Callback):
                 found = (

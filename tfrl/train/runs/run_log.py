@@ -220,6 +220,9 @@ class RunLog:
 
         Args:
           result: The evaluation at this iteration, if there was one.
+
+        Raises:
+          TypeError: A function of `metrics` returns no number.
         """
         row = self._row(result)
         for logger in self._written:
@@ -267,8 +270,19 @@ class RunLog:
             "replay_size": self._loop.replay_size(),
             "priority_evenness": _measured(self._loop.priority_evenness()),
             **{k: _rounded(v) for k, v in self._loop.diagnostics.measure().items()},
-            **{name: _measured(metric()) for name, metric in self._metrics.items()},
+            **{name: self._own(name) for name in self._metrics},
         }
+
+    def _own(self, name: str) -> float | None:
+        """Returns a number of the user's own."""
+        value = self._metrics[name]()
+        try:
+            return _measured(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"metrics[{name!r}]: got {value!r} from the function, expected a "
+                "number; return one, or NaN if there is nothing to measure."
+            ) from None
 
 
 def _table(directory: run_directory.RunDirectory) -> csv.CSVLogger:

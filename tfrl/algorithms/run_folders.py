@@ -54,9 +54,9 @@ def open_folder(
             for name, value in fields.items()
             if name in begun or value != defaults.get(name, _NOTHING)
         }
-        begins = begun.get("initial_run"), fields.get("initial_run")
-        if all(begins) and is_same(pathlib.Path(begins[1]), str(begins[0])):
-            fields["initial_run"] = begins[0]  # Earlier versions stored it as it was.
+        before, now = begun.get("initial_run"), fields.get("initial_run")
+        if before and now and is_same(pathlib.Path(now), str(before)):
+            fields["initial_run"] = before  # Earlier versions stored it as it was.
         foreign = kinds().keys() - defaults.keys() - fields.keys()
         fields |= {name: x for name, x in begun.items() if name in foreign}
     # A run may resume on another device.

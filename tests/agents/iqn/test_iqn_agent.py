@@ -78,6 +78,11 @@ def test_the_fractions_are_uniform_and_new_in_each_update():
     np.testing.assert_array_equal(agent._fractions(500), draws[0])
 
 
+def test_a_seed_for_one_update_is_refused():
+    with pytest.raises(TypeError, match="seed: got 5, expected None, since IqnAgent"):
+        make().train(experience(), seed=5)
+
+
 def test_the_predictions_and_their_levels_have_the_same_fractions():
     agent, batch = make(num_quantiles=5), experience()
     predicted = agent._compute_q_values(batch.time_step, batch.action_step.action)

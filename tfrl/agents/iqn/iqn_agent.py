@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks
+from tfrl.agents import checks, updates
 from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.qr_dqn import qr_dqn_agent
 from tfrl.trajectories import time_step as ts
@@ -85,6 +85,23 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
             trainable=False,
             name="seed",
         )
+
+    def _batch(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None,
+        training: bool,
+        seed: int | tf.Tensor | None = None,
+        **kwargs: Any,
+    ) -> updates.Batch:
+        if seed is not None:
+            # The hooks of `DqnAgent` that draw the fractions take no seed.
+            raise TypeError(
+                f"seed: got {seed}, expected None, since IqnAgent draws its fractions "
+                "from its own seed and the number of the update; give the constructor "
+                "the seed."
+            )
+        return super()._batch(experience, weights, training, **kwargs)
 
     def _compute_q_values(
         self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False

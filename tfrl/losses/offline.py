@@ -65,7 +65,7 @@ def expectile_loss(error: types.TensorLike, expectile: float) -> tf.Tensor:
 
     With errors `target - prediction`, the best prediction is the expectile of the
     targets: their mean if `expectile` is 0.5, and nearly their maximum if `expectile`
-    is close to 1. Kostrikov et al. 2021, equation 1.
+    is close to 1. Kostrikov et al. 2021, section 4.1 and equation 5.
 
     Args:
       error: Targets minus predictions.

@@ -231,12 +231,14 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         training: bool = False,
         **kwargs: Any,
     ) -> LossInfo:
-        """Returns the loss that `train` minimises, without changing anything.
+        """Returns the loss that `train` minimises, without an update.
 
         Args:
           experience: See `train`.
           weights: See `train`.
-          training: Whether the networks are applied as in training.
+          training: Whether the networks are applied as in training, which changes
+            statistics of layers, such as batch normalization's, and the states of
+            dropout. Otherwise nothing changes.
           **kwargs: Additional arguments for the algorithm's `_loss`.
         """
         experience = self._normalizers.normalize_rewards(experience)
@@ -686,7 +688,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._loss_info(part_losses, details)
 
     def _loss_of_parts(self, batch: updates.Batch) -> LossInfo:
-        """Returns all losses with the current weights; changes nothing."""
+        """Returns all losses with the current weights; see `loss`."""
         part_losses, details = {}, dict(batch.details)
         for part, own in self._in_turn(batch):
             loss, new = part.loss(own._replace(details=dict(details)))

@@ -1,11 +1,15 @@
 """Sequences for recurrent networks against loops over their steps."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.agents.dqn import recurrent_by_hand
+from tfrl import agents
 from tfrl.agents import transitions
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
 VALID = np.array([[1, 1, 0, 1, 1, 1], [1, 0, 0, 1, 1, 0], [1, 1, 1, 1, 1, 1]], bool)
@@ -55,3 +59,33 @@ def test_a_split_marks_the_episode_that_begins_at_it():
     whole = transitions.whole_sequence(after.time_step, after.next_time_step)
     np.testing.assert_array_equal(whole.observation, frames.observation[:, 2:])
     np.testing.assert_array_equal(whole.step_type, [[first, mid, mid]] * 2)
+
+
+@pytest.mark.parametrize("dtype", [tf.float64, tf.int32])
+def test_rewards_of_other_dtypes_give_the_loss_of_float32(dtype):
+    observation = tf.TensorSpec([2], tf.float32)
+    spec = ts.time_step_spec(observation)
+    found = []
+    for own in (tf.float32, dtype):
+        agent = agents.DqnAgent(
+            spec._replace(reward=tf.TensorSpec([], own)),
+            tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2),
+            keras.layers.Dense(3, kernel_initializer="ones"),
+            keras.optimizers.SGD(0.1),
+            gamma=0.9,
+            reward_scale_factor=0.5,
+        )
+        ones = tf.ones([4, 2], tf.int32)
+        frames = trajectory.Trajectory(
+            step_type=ones,
+            observation=tf.ones([4, 2, 2]),
+            action=ones,
+            policy_info=(),
+            next_step_type=ones,
+            reward=tf.cast(3 * ones, own),
+            discount=tf.ones([4, 2]),
+        )
+        found.append(agent.train(frames).extra.td_error)
+    np.testing.assert_array_equal(*found)
+    # 0.5 * 3 + 0.9 * 2 - 2.
+    np.testing.assert_allclose(found[0], [1.3] * 4, rtol=1e-6)

@@ -162,7 +162,8 @@ class Reader(tf.Module):
         valid = ~time_step.is_last()
         # The inputs of the losses are masked, too: the gradient of a loss that is not
         # finite would be NaN even where the loss is multiplied by zero.
-        reward = masking.masked(reward_scale_factor * reached.reward, valid)
+        reward = tf.cast(reached.reward, tf.float32)
+        reward = masking.masked(reward_scale_factor * reward, valid)
         discount = masking.masked(gamma * reached.discount, valid)
         num_steps = self._unrolled_steps
         if num_steps is not None:

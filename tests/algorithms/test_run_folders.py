@@ -65,6 +65,15 @@ def test_a_run_is_loaded_with_its_own_parts_alone(tmp_path, begun, given, messag
         tfrl.load(tmp_path, network=given)
 
 
+def test_a_run_without_checkpoints_is_not_loaded_and_not_to_be_overwritten(tmp_path):
+    tfrl.DQN("CartPole-v1", logdir=tmp_path).open_folder()
+    (tmp_path / "policy").mkdir()
+    message = "holds a policy but no checkpoint, .*evaluate, play and export use its"
+    with pytest.raises(train.RunDirectoryError, match=message) as error:
+        tfrl.load(tmp_path)
+    assert "overwrite" not in str(error.value)
+
+
 @pytest.mark.parametrize("as_earlier_versions", [False, True])
 def test_a_run_resumes_from_another_working_directory(
     tmp_path, monkeypatch, as_earlier_versions

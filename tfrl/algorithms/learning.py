@@ -41,13 +41,19 @@ def load(
     Raises:
       FileNotFoundError: There is no run in the folder.
       ValueError: The run does not belong to one algorithm, or its environment has no
-        name, or it has other own parts than those given; or without `trust` this name
-        would import an unknown module, or layers are larger than the weights in the
-        folder.
+        name, or it has other own parts than those given, or a policy but no checkpoint;
+        or without `trust` this name would import an unknown module, or layers are
+        larger than the weights in the folder.
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
     algorithm, config = _recipe(path, environment, trust=trust, arguments=arguments)
+    if (path / "policy").exists() and not run_folders.has_checkpoint(path):
+        raise run_files.RunDirectoryError(
+            f"folder: {str(path)!r} holds a policy but no checkpoint, expected one, "
+            "which a run that tfrl sweep trained in one program with others does not "
+            "have; tfrl evaluate, play and export use its policy."
+        )
     algorithm.build()
     algorithm.length = restore(algorithm, path)
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")

@@ -25,8 +25,8 @@ class DroqAgent(sac_agent.SacAgent):
     """A SAC agent with dropout in every pass through the critics.
 
     The target networks follow the weights and the statistics of layers; the random
-    states of their dropout are their own, so that the masks of targets and predictions
-    differ.
+    states of their dropout are their own. `initialize` copies them, so the masks of
+    targets and predictions are the same in the first update, and differ in all others.
     """
 
     _drops_in_all_passes = True

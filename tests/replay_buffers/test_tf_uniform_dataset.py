@@ -387,3 +387,13 @@ def test_a_graph_takes_the_pipeline_of_a_buffer_with_a_draw_of_its_own(hook):
     assert not fast_dataset.draws_in_graph(iterator)
     items, _ = tf.function(lambda: next(iterator), autograph=False)()
     np.testing.assert_array_equal(items, [7, 7, 7])
+
+
+def test_without_windows_their_shift_leaves_out_no_frame():
+    buffer = TFUniformReplayBuffer(
+        tf.TensorSpec([], tf.int64), 1, 10, dataset_window_shift=2
+    )
+    for frame in range(5):
+        buffer.add_batch(tf.constant([frame], tf.int64))
+    dataset = buffer.as_dataset(single_deterministic_pass=True)
+    assert [int(frame) for frame, _ in dataset] == [0, 1, 2, 3, 4]

@@ -407,6 +407,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         self._check_not_all_dropped(sample_batch_size, num_steps)
         group = sample_batch_size or 1
         steps = num_steps or 1
+        # Without `num_steps` there are no windows to shift.
+        stride = 1 if num_steps is None else self._window_shift or steps
         full = self._drop_remainder or sample_batch_size is not None
 
         def places(_: tf.Tensor) -> tf.data.Dataset:
@@ -416,7 +418,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             with tf.control_dependencies(
                 self._assert_enough(head, count, steps if full else 1)
             ):
-                starts = tf.range(first, first + count, self._window_shift or steps)
+                starts = tf.range(first, first + count, stride)
             whole_groups = self._batch_size // group * group
             columns = tf.range(
                 whole_groups if self._drop_remainder else self._batch_size,

@@ -172,3 +172,15 @@ def test_the_replay_server_is_asked_for_a_checkpoint(caplog):
         assert not caplog.text
         trigger(2)
     assert "Replay checkpoint: /replay/1" in caplog.text
+
+
+def test_the_speed_of_a_resumed_run_leaves_out_the_steps_before(tmp_path, caplog):
+    train_step = tf.Variable(0, dtype=tf.int64)
+    trigger = triggers.StepPerSecondLogTrigger(train_step, interval=10)
+    train_step.assign(10**12)
+    trigger.set_start(10**12)
+    train_step.assign_add(10)
+    with caplog.at_level(logging.INFO):
+        trigger(int(train_step))
+    speed = caplog.messages[-1].removesuffix(" steps/sec").split()[-1]
+    assert float(speed) < 1e8

@@ -167,6 +167,11 @@ class StepPerSecondLogTrigger(interval_trigger.IntervalTrigger):
         self._tracker = step_per_second_tracker.StepPerSecondTracker(train_step)
         super().__init__(interval, self._log)
 
+    def set_start(self, start: int) -> None:
+        """Counts and measures from `start`, the train step of a resumed run."""
+        super().set_start(start)
+        self._tracker.restart()
+
     def _log(self) -> None:
         rate = self._tracker.steps_per_second()
         self._tracker.restart()

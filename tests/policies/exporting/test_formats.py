@@ -215,3 +215,12 @@ def test_a_missing_package_and_an_unknown_format_are_named(monkeypatch):
         formats.find("onnx")
     with pytest.raises(ValueError, match=r"^format: got 'torch', expected one of onnx"):
         formats.find("torch")
+
+
+@pytest.mark.parametrize("format", ["numpy", "savedmodel"])
+def test_rewards_may_be_vectors(tmp_path, format):
+    observation = tf.TensorSpec([3], tf.float32)
+    action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
+    spec = ts.time_step_spec(observation, tf.TensorSpec([2], tf.float32))
+    network = networks.QNetwork(observation, action, fc_layer_params=(4,), seed=0)
+    formats.export(q_policy.QPolicy(spec, action, network), tmp_path / "x.py", format)

@@ -280,6 +280,8 @@ def _write_saved_model(
 def _load_saved_model(path: pathlib.Path) -> checking.Act:
     loaded = saved_model.load_saved_model(str(path))
     action = loaded.signatures["action"]
+    _, specs = action.structured_input_signature
+    rewards = [x for x in specs.values() if x.name.startswith("0/reward")]
 
     def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         size = len(next(iter(inputs.values())))
@@ -292,8 +294,11 @@ def _load_saved_model(path: pathlib.Path) -> checking.Act:
         outputs = action(
             **{
                 "0/step_type": tf.ones([size], tf.int32),
-                "0/reward": tf.zeros([size]),
                 "0/discount": tf.ones([size]),
+                **{
+                    spec.name: tf.zeros([size, *spec.shape[1:]], spec.dtype)
+                    for spec in rewards
+                },
                 **named,
             }
         )

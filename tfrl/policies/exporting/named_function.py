@@ -57,7 +57,10 @@ class NamedFunction(tf.Module):
         size = tf.shape(inputs[0])[0]
         time_step = ts.TimeStep(
             tf.fill([size], ts.StepType.MID),
-            tf.zeros([size]),
+            tf.nest.map_structure(
+                lambda spec: tf.zeros([size, *spec.shape], spec.dtype),
+                self.policy.time_step_spec.reward,
+            ),
             tf.ones([size]),
             observation,
         )

@@ -128,3 +128,9 @@ def test_an_action_of_another_shape_or_structure_is_an_error():
         fixed_policy.FixedPolicy({"d": 1, "c": [1.0] * 3}, TIME_STEP, ACTION)
     with pytest.raises(ValueError, match=r"actions: got .* expected the structure"):
         fixed_policy.FixedPolicy({"d": 1}, TIME_STEP, ACTION)
+
+
+def test_a_fraction_is_no_integer():
+    spec = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 3)
+    with pytest.raises(ValueError, match=r"actions: got 0\.7, expected numbers of"):
+        fixed_policy.FixedPolicy(0.7, ts.time_step_spec(spec), spec)

@@ -161,3 +161,10 @@ def test_dtypes_are_listed_in_the_flat_order():
     spec = {"b": tf.TensorSpec([], tf.int32), "a": tf.TensorSpec([], tf.float64)}
     dtypes = tf_py_policy.map_tensor_spec_to_dtypes_list(spec)
     assert dtypes == [tf.float64, tf.int32]
+
+
+def test_a_policy_without_a_spec_of_time_steps_is_an_error():
+    spec = array_spec.BoundedArraySpec((), np.int32, 0, 3)
+    script = scripted_py_policy.ScriptedPyPolicy(None, spec, [(1, np.int32(1))])
+    with pytest.raises(ValueError, match="policy: got a ScriptedPyPolicy without a"):
+        tf_py_policy.TFPyPolicy(script)

@@ -163,6 +163,11 @@ def _as_arrays(actions: Any, action_spec: Any) -> Any:
 
 def _as_array(where: str, value: np.ndarray, spec: Any) -> np.ndarray:
     array = value.astype(spec.dtype.as_numpy_dtype)
+    if not (spec.dtype.is_floating or np.array_equal(array, value)):
+        raise ValueError(
+            f"{where}: got {value}, expected numbers of dtype {spec.dtype.name}; round "
+            "them."
+        )
     remedy = "give one action, without batch dimension"
     matching.check(where, array, spec, remedy=remedy)
     return array

@@ -278,7 +278,11 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
         return self._policy.model_variables
 
     def update_from_checkpoint(self, checkpoint_path: str) -> None:
-        """Sets the variables, and the metadata, from a checkpoint.
+        """Sets the policy's `variables()`, and the metadata, from a checkpoint.
+
+        What the policy reads else, such as a variable that holds an epsilon, keeps the
+        value of the saved model; `policy_loader.materialize_saved_model` takes all of
+        the checkpoint.
 
         Args:
           checkpoint_path: The path given to `PolicySaver.save_checkpoint` or to

@@ -46,8 +46,9 @@ class TFPyPolicy(tf_policy.TFPolicy):
 
         Raises:
           TypeError: `policy` is not a `PyPolicy`.
-          ValueError: Raised by `action` and `get_initial_state` if `policy` acts on
-            single time steps and the batch size is not 1.
+          ValueError: `policy` has no `time_step_spec`. Also raised by `action` and
+            `get_initial_state` if `policy` acts on single time steps and the batch size
+            is not 1.
         """
         if not isinstance(policy, py_policy.PyPolicy):
             raise TypeError(
@@ -63,6 +64,11 @@ class TFPyPolicy(tf_policy.TFPolicy):
             automatic_state_reset=False,
             name=name,
         )
+        if not isinstance(self._time_step_spec.step_type, tf.TypeSpec):
+            raise ValueError(
+                f"policy: got a {type(policy).__name__} without a time_step_spec, "
+                "expected one that tells which time steps it takes; give it its spec."
+            )
         self._py_policy = policy
         self._py_policy_is_batched = py_policy_is_batched
 

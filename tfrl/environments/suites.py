@@ -133,8 +133,8 @@ def find(given: Any) -> tuple[Suite, str]:
     module, _, own = given.rpartition(":")
     if module:
         environments.suite_gym.import_registrations(given, module)
-        # Such as "ale_py:ALE/Pong-v5". Gymnasium's own names keep their module, by which
-        # they are not written in TensorFlow.
+        # Such as "ale_py:ALE/Pong-v5". Gymnasium's module stays: it says that the
+        # environment is not one of those written in TensorFlow.
         top = module.partition(".")[0]
         given = own if top in _KNOWN_MODULES and top != "gymnasium" else given
     elif given not in gymnasium.registry:

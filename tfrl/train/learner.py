@@ -241,6 +241,9 @@ class Learner:
     ) -> tf_agent.LossInfo:
         """Returns the loss of experience; changes neither weights nor the train step.
 
+        As in TF-Agents, it calls `after_train_strategy_step_fn`, too, which may update
+        priorities.
+
         Args:
           experience_and_sample_info: The pair; None takes the dataset's next element.
           reduce_op: How the scalars of several replicas are reduced.

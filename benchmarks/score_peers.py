@@ -79,7 +79,8 @@ _TAIL = """
 Returns are interquartile means. `python -m benchmarks.score_peers` trains these runs;
 they are in `benchmarks/score_peers.csv`. An agent whose settings a library lacks has no
 row: Stable-Baselines3, for example, has neither prioritized replay nor double
-Q-learning."""
+Q-learning. The learning rate of IQL's actor falls to 0 along a cosine in d3rlpy, and
+linearly in tfrl."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,6 +40,7 @@ SAME = {
     "ent_coef": "entropy_regularization initial_alpha",
     "entropy_coef": "entropy_regularization initial_alpha",
     "entropy_coeff": "entropy_regularization initial_alpha",
+    "end_e": "final_epsilon",
     "env": "environment",
     "env_id": "env environment",
     "env_name": "env environment_name",
@@ -81,6 +82,7 @@ SAME = {
     "n_timesteps": "num_environment_steps",
     "n_trials": "trials",
     "net_arch": "fc_layer_params actor_fc_layer_params",
+    "norm_adv": "normalize_advantages",
     "normalize_advantage": "normalize_advantages",
     "num_actors": "num_envs",
     "num_env": "num_envs",
@@ -93,11 +95,14 @@ SAME = {
     "num_workers": "num_actors num_envs",
     "output_dir": "logdir",
     "policy_delay": "actor_update_period",
+    "policy_lr": "actor_learning_rate",
     "progress_bar": "progress",
+    "q_lr": "critic_learning_rate",
     "rollout_fragment_length": "collect_steps_per_iteration",
     "save_freq": "checkpoint_interval",
     "save_path": "logdir",
     "sgd_minibatch_size": "minibatch_size",
+    "start_e": "initial_epsilon",
     "target_network_frequency": "target_update_period",
     "target_network_update_freq": "target_update_period",
     "target_update_interval": "target_update_period",
@@ -115,24 +120,45 @@ SAME = {
     "vf_coef": "value_loss_weight",
     "vf_loss_coeff": "value_loss_weight",
 }
-# Words with a value of another kind, and what to do instead.
+_ALL_RATES = (
+    "write actor_learning_rate=..., critic_learning_rate=... and, for SAC, "
+    "alpha_learning_rate=...: one rate elsewhere is all of them"
+)
+_IN_UPDATES = "write target_update_period=..., which counts updates, not steps"
+# Words with a value of another kind or unit, and what to do instead.
 _LINES = {
     "action_noise": "give exploration=..., a function that makes the collect policy",
+    "anneal_lr": "write final_learning_rate=0.0, or None for a constant rate",
     "callback": "write callbacks=[...], a list of train.Callback",
+    "clip_vloss": "write value_clip_range=..., the clip range, or 0 for none",
     "ent_coef initial_alpha": "the temperature is learned, from initial_alpha=1.0 on; "
-    "alpha_learning_rate=0 keeps it",
+    "a fixed one is initial_alpha=..., alpha_learning_rate=0",
     "episode_start": "give state=None at the beginning of an episode",
+    "epsilon_timesteps": "write epsilon_decay_iterations=..., so many iterations",
+    "eval_freq": "write eval_interval=..., in iterations",
     "exploration_fraction": "write epsilon_decay_iterations=..., so many iterations",
+    "gradient_steps": "write train_steps_per_iteration=..., of which -1 elsewhere is "
+    "collect_steps_per_iteration times num_envs",
+    "learning_rate actor_learning_rate": _ALL_RATES,
     "log_interval": "the setting log_interval of the constructor counts iterations",
+    "lr actor_learning_rate": _ALL_RATES,
+    "num_minibatches": "write minibatch_size=..., the frames in each of them",
     "policy": "write {0}(environment): the observations choose the layers; "
     "fc_layer_params=(64, 64) and network=... choose others",
     "policy_kwargs": "write fc_layer_params=(64, 64) for net_arch, activation='tanh' "
     "for activation_fn, and network=... for your own layers",
     "replay_buffer_class": "give replay_buffer=...; goals_per_step=4 is hindsight",
     "reset_num_timesteps": "leave it out: each learn continues the training",
+    "save_freq": "write checkpoint_interval=..., in iterations",
+    "target_network_frequency": _IN_UPDATES,
+    "target_network_update_freq": _IN_UPDATES,
+    "target_update_interval": _IN_UPDATES,
     "tb_log_name": "give logdir='logs/run' to the constructor, which names the run",
     "tensorboard_log": "write logdir='logs/run': TensorBoard's files are in it, too",
-    "use_sde": "write gsde_sample_freq=1 for noise that depends on the state",
+    "train_batch_size minibatch_size": "write collect_steps_per_iteration=..., which, "
+    "times num_envs, are the frames of an iteration",
+    "use_sde": "write gsde_sample_freq=..., the steps for which the noise, which "
+    "depends on the state, stays the same",
     "verbose": "leave it out: progress=False, of learn, shows nothing",
     "vf_coef": "write value_loss_weight=..., half as large as CleanRL's",
 }

@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+from tests.environments.even import Even
 from tfrl import testing
-from tfrl.bandits.environments import bandit_py_environment
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -242,20 +242,6 @@ def test_an_environment_without_seed_and_state_passes():
 def test_a_suite_without_an_environment_says_what_to_write():
     with pytest.raises(NotImplementedError, match="make_environment: not written"):
         testing.PyEnvironmentConformance().run_all()
-
-
-class Even(bandit_py_environment.BanditPyEnvironment):
-    """Rewards even actions."""
-
-    def __init__(self):
-        spec = array_spec.BoundedArraySpec((), np.int32, 0, 1)
-        super().__init__(spec, spec)
-
-    def _observe(self):
-        return np.int32(0)
-
-    def _apply_action(self, action):
-        return 1 - action % 2
 
 
 class TestABandit(testing.PyEnvironmentConformance):

@@ -2,9 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.bandits.environments import bandit_py_environment
+from tests.environments.even import Even
 from tfrl.environments import py_environment, wrappers
-from tfrl.specs import array_spec
 
 
 def step_types(environment, steps):
@@ -80,20 +79,6 @@ def test_other_objects_than_py_environments_are_an_error():
         TypeError, match=r"env: got .* expected a PyEnvironment; wrap a Gymnasium"
     ):
         wrappers.TimeLimit(gymnasium.make("CartPole-v1"), 3)
-
-
-class Even(bandit_py_environment.BanditPyEnvironment):
-    """Rewards even actions."""
-
-    def __init__(self):
-        spec = array_spec.BoundedArraySpec((), np.int32, 0, 1)
-        super().__init__(spec, spec)
-
-    def _observe(self):
-        return np.int32(0)
-
-    def _apply_action(self, action):
-        return 1 - action % 2
 
 
 def test_a_wrapped_bandit_plays_a_round_in_each_step(batch_of):

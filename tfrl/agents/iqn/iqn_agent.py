@@ -87,12 +87,7 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
         )
 
     def _batch(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None,
-        training: bool,
-        seed: int | tf.Tensor | None = None,
-        **kwargs: Any,
+        self, experience: Any, *arguments: Any, seed: Any = None, **kwargs: Any
     ) -> updates.Batch:
         if seed is not None:
             # The hooks of `DqnAgent` that draw the fractions take no seed.
@@ -101,7 +96,7 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
                 "from its own seed and the number of the update; give the constructor "
                 "the seed."
             )
-        return super()._batch(experience, weights, training, **kwargs)
+        return super()._batch(experience, *arguments, **kwargs)
 
     def _compute_q_values(
         self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False

@@ -98,14 +98,12 @@ def test_other_environments_are_errors():
 
 
 def test_a_restored_state_goes_on_in_the_middle_of_its_episode():
-    environment = py_to_dm_wrapper.PyToDMWrapper(test_envs.CountingEnv(3))
+    inner = wrappers.PyEnvironmentBaseWrapper(test_envs.CountingEnv(3))
+    environment = py_to_dm_wrapper.PyToDMWrapper(inner)
     environment.reset()
     environment.step(0)
-    state = environment.environment.get_state()
+    state = inner.get_state()
     while not environment.step(0).last():
         pass
-    environment.environment.set_state(state)
-    environment.environment._restore_time_step(
-        environment.environment.current_time_step()._replace(step_type=np.int32(1))
-    )
+    inner.set_state(state)
     assert environment.step(0).mid()

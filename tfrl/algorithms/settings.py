@@ -76,7 +76,8 @@ def field(
     Args:
       text: The help, at most a line.
       check: Checks a value; takes the setting's name, the value and, as a keyword, the
-        `remedy`. None allows any value, but for a truth value only True and False.
+        `remedy`. None allows any value, or only True and False if `default` is
+        one of them.
       default: The default.
       search: Where tuning usually searches; narrower than what `check` allows.
       live: Whether runs of one program may differ in it: the algorithm takes a

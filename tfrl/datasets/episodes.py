@@ -181,8 +181,9 @@ def _problem(array: np.ndarray, spec: tf.TensorSpec) -> str:
         return f"got {found}, expected finite numbers"
     if spec.dtype.is_floating:
         return ""
-    whole = array.astype(spec.dtype.as_numpy_dtype)
-    if not np.array_equal(whole, array):
+    dtype = spec.dtype.as_numpy_dtype
+    whole = array.astype(dtype)
+    if not bounds.keeps_values(array, dtype):
         found = array[whole != array][0]
         return f"got {found}, expected integers of dtype {spec.dtype.name}"
     bounded = array_spec.BoundedArraySpec.from_spec(tensor_spec.to_array_spec(spec))

@@ -11,7 +11,7 @@ import tree
 from typing_extensions import override
 
 from tfrl.policies import tf_policy, utils
-from tfrl.specs import matching, tensor_spec
+from tfrl.specs import bounds, matching, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -162,12 +162,13 @@ def _as_arrays(actions: Any, action_spec: Any) -> Any:
 
 
 def _as_array(where: str, value: np.ndarray, spec: Any) -> np.ndarray:
-    array = value.astype(spec.dtype.as_numpy_dtype)
-    if not (spec.dtype.is_floating or np.array_equal(array, value)):
+    dtype = spec.dtype.as_numpy_dtype
+    if not (spec.dtype.is_floating or bounds.keeps_values(value, dtype)):
         raise ValueError(
             f"{where}: got {value}, expected numbers of dtype {spec.dtype.name}; round "
             "them."
         )
+    array = value.astype(dtype)
     remedy = "give one action, without batch dimension"
     matching.check(where, array, spec, remedy=remedy)
     return array

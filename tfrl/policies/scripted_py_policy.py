@@ -10,7 +10,7 @@ import tree
 from typing_extensions import override
 
 from tfrl.policies import py_policy
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -106,7 +106,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
 
 def _as_array(spec: Any, value: Any) -> np.ndarray:
     given = np.asarray(value)
-    array = given.astype(spec.dtype)
-    if not np.issubdtype(spec.dtype, np.floating) and not np.array_equal(array, given):
+    is_floating = np.issubdtype(spec.dtype, np.floating)
+    if not (is_floating or bounds.keeps_values(given, spec.dtype)):
         raise ValueError(f"{value!r} is not of dtype {np.dtype(spec.dtype).name}.")
-    return array
+    return given.astype(spec.dtype)

@@ -96,6 +96,12 @@ def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     )
 
 
+def keeps_values(array: np.ndarray, dtype: Any) -> bool:
+    """Whether a cast to `dtype` changes no number, such as a fraction to an integer."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(array.astype(dtype) == array))
+
+
 def clip_to_dtype(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Returns `bound` with numbers that `dtype` cannot hold replaced by its limits."""
     low, high = dtype_limits(dtype)

@@ -128,7 +128,7 @@ def not_finite(where: str, array: np.ndarray) -> BrokenSpecError:
 def keeps_kind(value: Any, array: np.ndarray, dtype: np.dtype[Any]) -> bool:
     """The rule for actions: no fraction becomes an integer, and all integers fit."""
     if array.dtype.kind in "iu" and dtype.kind in "iu":
-        return _keeps_values(array, dtype)
+        return bounds.keeps_values(array, dtype)
     return is_number(value, array, dtype) and np.can_cast(
         array.dtype, dtype, "same_kind"
     )
@@ -155,7 +155,7 @@ def holds(value: Any, array: np.ndarray, dtype: np.dtype[Any]) -> bool:
     del value
     if array.dtype.kind not in "biuf":
         return array.dtype.kind == dtype.kind
-    return dtype.kind not in "biu" or _keeps_values(array, dtype)
+    return dtype.kind not in "biu" or bounds.keeps_values(array, dtype)
 
 
 def _check(
@@ -176,11 +176,6 @@ def _check(
     if is_finite is not None and not is_finite(value):
         raise not_finite(where, value)
     return value
-
-
-def _keeps_values(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    with np.errstate(invalid="ignore"):
-        return bool(np.all(array.astype(dtype) == array))
 
 
 def _as_dtype(

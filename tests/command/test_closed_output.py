@@ -34,5 +34,8 @@ def test_the_broken_pipe_of_another_process_is_an_error():
 
 def test_a_command_that_was_started_without_standard_output_ends(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
+    ended = False
     with closed_output.ends_in_silence():
         print("nowhere")
+        ended = True
+    assert ended

@@ -154,9 +154,24 @@ def test_sampling_in_a_function_traces_once(jit_compile):
 
 
 def test_gradient_of_the_log_probability_reaches_every_variable():
-    net = ActorDistributionNetwork(OBSERVATION, CONTINUOUS)
+    net = ActorDistributionNetwork(OBSERVATION, CONTINUOUS, seed=0)
     net.create_variables()
+
+    def log_probability():
+        return tf.reduce_sum(net(X)[0].log_prob(tf.ones([5, 2])))
+
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(net(X)[0].log_prob(tf.ones([5, 2])))
-    gradients = tape.gradient(loss, net.trainable_variables)
-    assert all(g is not None for g in gradients)
+        value = log_probability()
+    gradients = tape.gradient(value, net.trainable_variables)
+    step = 1e-3
+    for gradient, variable in zip(gradients, net.trainable_variables, strict=True):
+        norm = tf.norm(gradient)
+        assert float(norm) > 0
+        # Along the gradient, the function changes by the gradient's norm.
+        before = tf.identity(variable)
+        ends = []
+        for sign in (-1, 1):
+            variable.assign(before + sign * step * gradient / norm)
+            ends.append(log_probability())
+        variable.assign(before)
+        np.testing.assert_allclose((ends[1] - ends[0]) / (2 * step), norm, rtol=0.02)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.keras_layers import DynamicUnroll, RNNWrapper
+from tfrl.keras_layers import DynamicUnroll
 from tfrl.networks import LSTMEncodingNetwork
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)
@@ -140,11 +140,6 @@ def test_nested_observations_are_preprocessed_and_combined():
     output, state = net(observation, tf.ones([3, 6], tf.int32))
     assert output.shape == [3, 6, 5]
     assert [s.shape for s in state] == [[3, 5], [3, 5]]
-
-
-def test_a_keras_layer_and_a_cell_are_wrapped():
-    assert isinstance(make(**CELLS["keras_lstm"])._lstm_network, RNNWrapper)
-    assert isinstance(make(**CELLS["gru_cell"])._lstm_network, DynamicUnroll)
 
 
 def test_the_seed_decides_the_weights():

@@ -90,12 +90,14 @@ def test_compiles_with_xla():
 
 
 def test_gradients_reach_every_variable():
-    net = q_network.QNetwork(OBSERVATION, ACTION)
+    net = q_network.QNetwork(OBSERVATION, ACTION, seed=0)
     net.create_variables()
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(net(tf.ones([2, 4]), training=True)[0])
     gradients = tape.gradient(loss, net.trainable_variables)
-    assert all(g is not None for g in gradients)
+    assert all(float(tf.norm(g)) > 0 for g in gradients)
+    # The bias of the last layer is added to the values of both observations.
+    assert gradients[-1].numpy().tolist() == [2] * net.trainable_variables[-1].shape[0]
 
 
 def test_actions_need_not_start_at_zero():

@@ -1,7 +1,6 @@
 """Many runs in one program: each gives the results that it gives alone."""
 
 import functools
-import importlib
 import os
 import shutil
 import signal
@@ -641,11 +640,6 @@ def test_tf_print_is_an_error_that_says_so():
     observers = [lambda trajectory: tf.print(trajectory.reward)]
     with pytest.raises(NotImplementedError, match=r"a program with tf\.print"):
         sweep(lambda seed: make_loop(seed, observers=observers))
-
-
-def test_the_name_in_the_package_is_the_function():
-    importlib.import_module("tfrl.train.sweeps.sweeping")
-    assert callable(train.sweep)
 
 
 # --- Learning.

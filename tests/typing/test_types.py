@@ -4,7 +4,6 @@ import pickle
 import re
 import subprocess
 import sys
-import typing
 
 import pytest
 
@@ -29,13 +28,6 @@ TF_AGENTS_NAMES = re.findall(
 
 def test_aliases_of_tf_agents_exist():
     assert [name for name in TF_AGENTS_NAMES if not hasattr(types, name)] == []
-
-
-def test_aliases_work_inside_other_annotations():
-    for name in TF_AGENTS_NAMES:
-        alias = getattr(types, name)
-        assert typing.Optional[alias] is not None  # noqa: UP045
-    assert types.Nested[int, "Ints"] is not None
 
 
 def test_imports_without_tensorflow():

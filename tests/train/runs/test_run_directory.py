@@ -258,6 +258,7 @@ def test_metrics_that_a_resumed_run_has_lost_are_told(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         directory.forget_after(-1)
+    assert not directory.metrics_csv.exists()
     with pytest.warns(
         RuntimeWarning, match="METRICS LOST: .* up to iteration 10 are l"
     ):

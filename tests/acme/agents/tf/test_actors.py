@@ -86,11 +86,13 @@ def test_time_steps_go_to_the_adder_and_updates_to_the_client():
     assert client.calls == [("update", False), ("update", True)]
 
 
-def test_without_them_nothing_happens():
+def test_without_them_an_actor_acts_as_before():
     actor = actors.FeedForwardActor(keras.layers.Dense(1))
+    action = actor.select_action(MIDDLE.observation)
     actor.observe_first(FIRST)
     actor.observe(np.array([7.0]), MIDDLE)
     actor.update()
+    assert actor.select_action(MIDDLE.observation) == action
 
 
 SPEC = ts.time_step_spec(array_spec.ArraySpec((2,), np.float32))

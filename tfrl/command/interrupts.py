@@ -1,9 +1,13 @@
-"""Ends a script quietly if Ctrl-C comes before its run can save itself."""
+"""Ends a command that a signal has stopped, without a traceback."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
+from collections.abc import Iterator
+
+from tfrl.system import interrupts
 
 STATUS = 130  # What shells give a program that Ctrl-C has ended.
 
@@ -22,6 +26,16 @@ def install() -> None:
         show(kind, error, trace)
 
     sys.excepthook = exit_or_show
+
+
+@contextlib.contextmanager
+def resumable() -> Iterator[None]:
+    """Says how to resume runs that a signal has stopped; exits with its status."""
+    try:
+        yield
+    except (KeyboardInterrupt, interrupts.Terminated):
+        print("Interrupted. Run the same command again to resume.")
+        sys.exit(interrupts.exit_status())
 
 
 def is_interrupt(error: BaseException | None) -> bool:

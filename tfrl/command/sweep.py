@@ -14,18 +14,17 @@ import itertools
 import os
 import pathlib
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
 from tfrl.algorithms import comparing, registry
-from tfrl.command import parsing, program
+from tfrl.command import interrupts, parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
-from tfrl.system import interrupts, paths, quiet
+from tfrl.system import paths, quiet
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
@@ -98,14 +97,11 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         members.append(sweeps.Member(place, _config(first, settings, seed)))
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.config) for member in members)
-    try:
+    with interrupts.resumable():
         if reason:
             _train_in_processes(members, reason, given)
         else:
             _train_in_programs(members, folder / "programs", given.overwrite)
-    except (KeyboardInterrupt, interrupts.Terminated):
-        print("Interrupted. Run the same command again to resume.")
-        sys.exit(interrupts.exit_status())
     compared = comparing.compare(*(member.folder for member in members))
     compared.write(folder)
     print(f"{compared}\nOutputs: {folder}")

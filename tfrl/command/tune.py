@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import flags
 
-from tfrl.command import flag_help, parsing, program
+from tfrl.command import flag_help, interrupts, parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
@@ -102,17 +102,18 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
     values: dict[str, Any] = {
         name: given[name].value for name in (*same, "storage", "sampler", "overwrite")
     }
-    result = tune.tune(
-        kind,
-        environment,
-        num_environment_steps=steps,
-        search=searched,
-        pruner=given.pruner if given["pruner"].present else None,
-        logdir=folder,
-        settings=recipe.settings,
-        progress=not given.quiet,
-        **values,
-    )
+    with interrupts.resumable():
+        result = tune.tune(
+            kind,
+            environment,
+            num_environment_steps=steps,
+            search=searched,
+            pruner=given.pruner if given["pruner"].present else None,
+            logdir=folder,
+            settings=recipe.settings,
+            progress=not given.quiet,
+            **values,
+        )
     print(f"Best: {result.row['source']}.")
     print(study.words(result.values))
     config = shlex.quote(f"--config={folder}/best.json")

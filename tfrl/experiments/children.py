@@ -55,7 +55,8 @@ def train_all(
       runs: The runs. A generator is asked for the next one when a process is free, so
         that it may depend on the runs that have ended.
       most: The largest number of processes at the same time.
-      on_end: Called with the number and the exit status of each run that ends.
+      on_end: Called with the number and the exit status of each run that ends before
+        this process is told to stop.
       ends_early: Returns whether the run with a given number should save and end now.
 
     Returns:
@@ -69,7 +70,13 @@ def train_all(
     made: Iterable[jobs.Job] = (run.job() for run in runs)
     signals = interrupts.requested(interrupts.SIGNALS, lambda: "the runs")
     with signals as is_requested:
-        statuses = jobs.run_all(made, most, is_requested, on_end, ends_early=ends_early)
+
+        def ended(number: int, status: int) -> None:
+            # A run that was told to stop is not at its end.
+            if not is_requested():
+                on_end(number, status)
+
+        statuses = jobs.run_all(made, most, is_requested, ended, ends_early=ends_early)
     if is_requested():
         interrupts.stop()
     return statuses

@@ -60,6 +60,15 @@ def exit_status() -> int:
     return 128 + (signal.SIGINT if _last is None else _last)
 
 
+def has_stopped(status: int) -> bool:
+    """Whether a process with an exit status was told to stop by one of `SIGNALS`.
+
+    Args:
+      status: As of `subprocess.Popen`: negative if a signal ended it at once.
+    """
+    return any(status in (-number, 128 + number) for number in SIGNALS)
+
+
 def stop() -> NoReturn:
     """Ends the program after the signal that has stopped the last `requested`.
 

@@ -14,6 +14,7 @@ from typing import Any
 from tfrl.compilation import processors
 from tfrl.experiments import children as children_lib
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
+from tfrl.system import interrupts
 from tfrl.train.runs import run_files
 
 _OPTIONS = {"films": False, "evaluates_untrained": False, "shows_progress": False}
@@ -45,7 +46,14 @@ class Processes:
         self._plan, self._folder, self._number = plan, folder, number
 
     def run(self, next_run: NextRun, report: Report) -> None:
-        """Trains runs until there is no next one; see `Slots.run`."""
+        """Trains runs until there is no next one; see `Slots.run`.
+
+        Raises:
+          RuntimeError: A run was told to stop, and this process was not.
+          KeyboardInterrupt: See `children.train_all`.
+          Terminated: See `children.train_all`.
+        """
+        runs: list[children_lib.ChildRun] = []
         curves: list[_Curve] = []
         # The processes share the processors.
         share = max(1, processors.number() // self._number)
@@ -56,25 +64,32 @@ class Processes:
                 folder = self._folder / run.name
                 config = self._plan.config_of(run.values, run.seed)
                 curves.append(_Curve(folder, run, config["eval_interval"], report))
-                yield children_lib.ChildRun(folder, config, _OPTIONS)
+                runs.append(children_lib.ChildRun(folder, config, _OPTIONS))
+                yield runs[-1]
 
         children_lib.train_all(
             children(),
             self._number,
-            lambda number, _: curves[number].end(),
+            lambda number, status: curves[number].end(status),
             lambda number: not curves[number].goes_on(),
         )
+        children_lib.check(runs, [curve.stopped_by for curve in curves])
 
 
 class _Curve:
-    """The learning curve of a run, which another process writes."""
+    """The learning curve of a run, which another process writes.
+
+    Attributes:
+      stopped_by: The exit status of a run that was told to stop, so that it goes on
+        later; 0 for others.
+    """
 
     def __init__(
         self, folder: pathlib.Path, run: TunedRun, interval: int, report: Report
     ) -> None:
         self._path, self._run, self._report = folder / "metrics.csv", run, report
         self._interval, self._size, self._reported = interval, 0, 0
-        self._goes_on = True
+        self._goes_on, self.stopped_by = True, 0
 
     def goes_on(self) -> bool:
         """Reports the new evaluations; returns whether the run continues."""
@@ -92,7 +107,11 @@ class _Curve:
             self._reported = number
             self._goes_on = self._report(self._run, number, float(value))
 
-    def end(self) -> None:
+    def end(self, status: int) -> None:
         """Reports the last evaluations, or that the run failed."""
-        if self.goes_on():
+        if not self.goes_on():
+            return
+        if interrupts.has_stopped(status):
+            self.stopped_by = status
+        else:
             self._goes_on = self._report(self._run, self._reported + 1, None)

@@ -5,8 +5,10 @@ benchmarks/published.csv has a line for each result:
 - `source`: who published it, and `page` where.
 - `algorithm`, `environment` and `steps`: what was trained, and for how many steps; an
   environment with its version.
-- `value`: the mean return; `spread`: the deviation beside it, over episodes where
-  `runs` is 1, else over runs.
+- `value`: the mean return; `spread`: the standard deviation beside it, over the
+  `episodes` of the run where `runs` is 1, else over runs. sb3-contrib prints standard
+  errors, deviations divided by the number of runs and its root; here they are sample
+  deviations.
 - `kind`: "final" for the return after training, "best" for the mean over runs of each
   run's best evaluation, "training" for the last episodes of training, "data" for the
   episodes of a recording.
@@ -27,6 +29,8 @@ from collections.abc import Iterable, Sequence
 CSV = pathlib.Path(__file__).with_name("published.csv")
 # A rollout or an episode more or less, and steps of the resets, which some count.
 _MORE_STEPS = 1.1
+# Who trains with another's settings: sb3-contrib with rl-zoo3's program.
+_SETTINGS = {"sb3-contrib": "rl-zoo3", "CleanRL, with JAX": "CleanRL"}
 _KINDS = {
     "final": "",
     "best": "best evaluations",
@@ -47,6 +51,18 @@ class Figure:
     runs: int
     kind: str
     actions: str
+    spread: float | None = None
+    episodes: int = 0
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over its runs; None if it is unknown."""
+        return self.spread if self.runs > 1 else None
+
+    @property
+    def settings(self) -> str:
+        """Who chose its settings."""
+        return _SETTINGS.get(self.source, self.source)
 
     @property
     def obstacle(self) -> str:
@@ -93,6 +109,8 @@ def read(path: pathlib.Path = CSV) -> tuple[Figure, ...]:
                 int(row["runs"]),
                 row["kind"],
                 row["actions"],
+                float(row["spread"]) if row["spread"] else None,
+                int(row["episodes"] or 0),
             )
             for row in csv.DictReader(file)
         )

@@ -88,7 +88,7 @@ class Entry:
 
     def settings_source(self) -> str:
         """Returns where its settings are from."""
-        return presets.named(self.preset).source
+        return self.note or presets.named(self.preset).source
 
     def has(self, row: Mapping[str, str]) -> bool:
         """Returns whether a row of the table is a run of this entry."""

@@ -31,7 +31,8 @@ seeds, with its 95 % interval (Student's t). In rows whose interval says "seeds 
 all seeds were evaluated in episodes with the same starts and to one or three digits.
 Their intervals hold the chance of the seeds and the rounding, and leave out the chance
 of the starts. In newer rows the starts differ from seed to seed, so the interval holds
-both, and `benchmarks/score_curves.csv` has the return of each episode. IQM is the
+both, and `benchmarks/score_curves.csv` has the return of each episode. `steps` is the
+mean over the seeds, too. IQM is the
 interquartile mean over the seeds (Agarwal et al., "Deep reinforcement learning at the
 edge of the statistical precipice", 2021); `worst` and the dots of the pictures show the
 seeds that it hides.
@@ -39,14 +40,34 @@ seeds that it hides.
 A rule chooses the references from [the published figures](#published-figures).
 `reference` is the best figure of the same algorithm, on any version of the environment,
 with at most as many steps as the row, give or take a tenth. It names a version other
-than the row's. `comparison` says whether the whole interval lies above the reference
-(ahead) or below it (behind) by more than 1 % of it; otherwise it is level, which may
-also mean that the seeds are too few to tell. There is no verdict below three seeds, and
-none where the reference is not a mean of final greedy returns: Tianshou publishes means
-of each run's best evaluation, which are higher, and CleanRL and OpenAI's baselines the
-returns of exploring actions at the end of training, which are lower than greedy ones.
-`settings' source` is what the source of the row's settings publishes for its own, with
-the number of steps where that is larger.
+than the row's. `settings' source` is what the source of the row's settings publishes
+for its own, with the number of steps where that is larger.
+
+`comparison` says whether the row is ahead of the reference or behind it: whether the
+whole interval of the difference, row minus reference, lies on that side by more than
+1 % of the reference. Otherwise it is level, which often means that the runs are too few
+to tell. Behind the verdict are the ends of the interval and the numbers of runs, the
+row's and the reference's:
+
+- If the reference has several runs and their deviation, the interval has 95 % and the
+  larger of the errors of Welch's and of the pooled t-test.
+- Most references are a single run, whose deviation nobody knows. It is taken to be that
+  of the row's runs, the interval has 99 %, because few runs often deviate less than
+  they should, and a single run among the row's counts as level. The chance of the
+  starts in its episodes is added, and that of the row's where it says "seeds only".
+- The mean of recorded episodes has no error; the interval has 99 %, too.
+
+In simulations of two equal agents, with 3 to 32 runs beside 1 to 10, this rule says
+ahead or behind in at most 5 % of cases, where returns are normal, exponential, or cut
+off at a limit. With 10 runs each it finds a difference of two deviations in 96 %. It
+cannot know that a single run was an accident: if one run in ten fails, and the others
+nearly agree, three seeds are called ahead in 8 %.
+
+There is no verdict below three seeds, none where the row's settings come from another
+source than the reference's, none where no run deviates, and none where the reference is
+not a mean of final greedy returns: Tianshou publishes means of each run's best
+evaluation, which are higher, and CleanRL and OpenAI's baselines the returns of
+exploring actions at the end of training, which are lower than greedy ones.
 
 Seconds are the processor time of one run with one thread, including its start and
 evaluations; in older rows they are the time of its iterations, while the processor also
@@ -101,9 +122,9 @@ summary = statistics.summarize([-150.3, -148.2, -152.9, -147.7, -149.1])
 summary.interquartile_mean, summary.interquartile_mean_interval
 ```
 
-PPO on HalfCheetah-v5 is behind a single published run of other settings, with layers
-of 256 units and 20 epochs. The row has Tianshou's settings, which did better on other
-seeds: 5,687 and 6,689 on seeds 100 and 101, where those settings return 5,303 and
+PPO on HalfCheetah-v5 returns less than a single published run of other settings, with
+layers of 256 units and 20 epochs. The row has Tianshou's settings, which did better on
+other seeds: 5,687 and 6,689 on seeds 100 and 101, where those settings return 5,303 and
 5,462. Runs differ more than the settings do: seeds 2 and 5 of the row end at 3,804 and
 3,573, the others at 4,723 to 5,549. Tianshou's published figure, 5,784, is a mean over
 the best evaluations of ten runs; here it is 4,977. Stable-Baselines3 with the row's
@@ -136,14 +157,14 @@ TD3, one run each.
 PPO on MiniGrid-DoorKey-5x5-v0 and MiniGrid-Unlock-v0 returns 0.94 to 0.97 in the last
 rollouts of each seed, where actions are drawn. The greedy actions of some seeds repeat
 themselves in a few of the 50 episodes until the limit of steps, which return 0. This is
-why PPO with flat observations is behind on MiniGrid-Unlock-v0: the table plays greedy
+why PPO returns less than rl-zoo3's run on MiniGrid-Unlock-v0: the table plays greedy
 actions. On MiniGrid-Empty-Random-5x5-v0 rl-zoo3's run has more steps than the rows,
 whose 100,000 frames include those of the resets.
 
-DQN on MountainCar-v0 is behind a single run of rl-zoo3, with its settings; sb3-contrib
-reports -107, give or take 4, over five runs. "DQN as C51" has the settings and the
-budget of C51, and is behind DQN with settings of its own on Acrobot-v1 and
-MountainCar-v0.
+DQN on MountainCar-v0 returns 11 less than a single run of rl-zoo3, with its settings;
+sb3-contrib reports -107 with a standard error of 4, over five runs. "DQN as C51" has
+the settings and the budget of C51, and returns less than DQN with settings of its own
+on Acrobot-v1 and MountainCar-v0; figures of other settings give it no verdict.
 
 IQN, Rainbow and R2D2 have double Q-learning, too; the rows of C51 and QR-DQN do not.
 
@@ -158,16 +179,16 @@ name: PyTorch's initial weights (`initial_weights`), and a bound of 1e-5 for the
 probabilities in the loss (`min_probability`). With one of them or none, nine of ten
 runs on seeds 100 and 101 ended at -193 to -200.
 
-Recurrent PPO on PendulumNoVel-v1 is behind its reference, a single run with rollouts of
-1,024 steps of 4 environments. With independent noise, which the row had before, it
-reached -255; state-dependent noise as in that run brings -231. That run trains on
-shorter sequences than its rollouts, which `lstm_sequence_length` makes, too: rollouts
-of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198 on seeds
-100 and 101, and the row's settings -189 and -181, so the row keeps them.
+Recurrent PPO on PendulumNoVel-v1 returns 13 less than its reference, a single run with
+rollouts of 1,024 steps of 4 environments. With independent noise, which the row had
+before, it reached -255; state-dependent noise as in that run brings -231. That run
+trains on shorter sequences than its rollouts, which `lstm_sequence_length` makes, too:
+rollouts of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198
+on seeds 100 and 101, and the row's settings -189 and -181, so the row keeps them.
 
 BC on Pendulum-v1 imitates all recorded actions, good and bad, so it can be expected to
-reach about its reference, the mean return of the data. CQL, TD3+BC and IQL learn from
-the rewards of the same data, and are far ahead of it.
+reach about its reference, the mean return of the data. CQL, TD3+BC, ReBRAC, EDAC and
+IQL learn from the rewards of the same data, and are far ahead of it.
 
 On HalfCheetah-v5 BC imitates the mean of what SAC did in 100,000 steps of learning,
 which moves nowhere: d3rlpy's BC returned -0.03 after 8,000 updates on the same frames.
@@ -175,17 +196,16 @@ On 20 episodes of the final policy, whose mean is 4,266, BC returned 4,294. On t
 replay, TD3+BC's seed 0 returns less than 150 in 14 of its 50 episodes, and 4,187 in the
 median one.
 
-TD3+BC on Hopper-v5's episodes is far behind the policy that it learns from. So is
-d3rlpy's, which returns 460 with the same settings on the same frames. BC, which has no
-values, and IQL, whose values are of recorded actions alone, return about what the
-policy does. So the values of actions that are not in the data seem to mislead TD3+BC
-here; on HalfCheetah-v5's episodes they do not.
+TD3+BC on Hopper-v5's episodes returns far less than the policy that it learns from. So
+does d3rlpy's, which returns 460 with the same settings on the same frames. BC, which
+has no values, and IQL, whose values are of recorded actions alone, return about what
+the policy does. So the values of actions that are not in the data seem to mislead
+TD3+BC here; on HalfCheetah-v5's episodes they do not.
 
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
-mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
-or take 64. On LunarLander-v3, where one run of three has been trained with the present
-settings, sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3 70.2 of
-one.
+mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, with a
+standard error of 64. On LunarLander-v3, sb3-contrib reports 168 with a standard error
+of 39, over five runs, and rl-zoo3 70.2 of one.
 
 Some rows on CartPole-v1 have a single seed far below the others; three of these runs
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
@@ -244,10 +264,11 @@ so their numbers count, and there is no verdict:
 _PUBLISHED = """## Published figures
 
 `benchmarks/published.csv` has each figure with its algorithm, environment, steps,
-spread, number of runs, kind and page. They are of these sources:
+deviation, number of runs, kind and page. They are of these sources:
 
 - rl-zoo3's `benchmark.md`: one run each, greedy but on Atari games, after training.
-- sb3-contrib's page of QR-DQN: five runs of QR-DQN and of DQN, after training.
+- sb3-contrib's page of QR-DQN: five runs of QR-DQN and of DQN with rl-zoo3's settings,
+  after training. It prints standard errors.
 - Tianshou's benchmark of MuJoCo: ten runs, the best evaluation of each.
 - CleanRL's pages: three runs, returns of the exploring actions at the end of training;
   two rows there are OpenAI's baselines.
@@ -301,9 +322,8 @@ def write(
             continue
         shown += own
         found = score_verdicts.outcome(own, curves)
-        steps = float(own[0]["steps"])
-        reference = published.reference(entry.figures, steps)
-        verdicts.append(score_verdicts.verdict(found, reference))
+        reference, source = _figures(entry, own)
+        verdicts.append(score_verdicts.verdict(found, reference, source))
         lines.setdefault(family_of(entry), []).append(line(entry, own, curves))
         environment = own[0]["environment"]
         commands.append(f"- {entry.agent} on {environment}: `{command(entry)}`")
@@ -374,7 +394,7 @@ def best_evaluations(
         keys = [score_curves.key_of(row) for row in own]
         if not (own and all(key in curves for key in keys)):
             continue
-        steps = float(own[0]["steps"])
+        steps = mean_steps(own)
         best = [figure for figure in entry.figures if figure.kind == "best"]
         figure = published.reference(best, steps)
         if figure is None:
@@ -383,7 +403,7 @@ def best_evaluations(
         evaluations = len(curves[keys[0]].returns)
         lines.append(
             f"| {entry.agent} | {entry.environment} | {len(own)} | {evaluations} "
-            f"| {_mean_text(score_verdicts.Outcome(tuple(largest), 0.0, True))} "
+            f"| {_mean_text(score_verdicts.Outcome(tuple(largest)))} "
             f"| {figure.text(entry.environment, steps)} |"
         )
     return [_BEST, *lines, ""] if lines else []
@@ -478,9 +498,8 @@ def line(
       curves: The evaluations of runs.
     """
     found = score_verdicts.outcome(rows, curves)
-    steps, environment = int(rows[0]["steps"]), rows[0]["environment"]
-    reference = published.reference(entry.figures, steps)
-    own = published.of_settings(entry.figures, entry.settings_source(), steps)
+    steps, environment = mean_steps(rows), rows[0]["environment"]
+    reference, own = _figures(entry, rows)
     shown = ("" if x is None else x.text(environment, steps) for x in (reference, own))
     seconds = np.median(
         [float(row.get("processor_seconds") or row["seconds"]) for row in rows]
@@ -491,10 +510,27 @@ def line(
         _mean_text(found),
         return_text(statistics.interquartile_mean(found.returns)),
         return_text(min(found.returns)),
-        *(reference_text, score_verdicts.verdict(found, reference), own_text),
+        *(reference_text, score_verdicts.text(found, reference, own), own_text),
         *(f"{seconds:.0f}", _all_of(rows, "commit"), _all_of(rows, "processor")),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def mean_steps(rows: Sequence[Mapping[str, str]]) -> int:
+    """Returns the mean number of the runs' steps."""
+    return round(np.mean([int(row["steps"]) for row in rows]))
+
+
+def _figures(
+    entry: Entry, rows: Sequence[Mapping[str, str]]
+) -> tuple[published.Figure | None, published.Figure | None]:
+    """Returns the reference, and what the source of the settings published."""
+    steps = mean_steps(rows)
+    source = entry.settings_source()
+    return (
+        published.reference(entry.figures, steps),
+        published.of_settings(entry.figures, source, steps),
+    )
 
 
 def _mean_text(found: score_verdicts.Outcome) -> str:
@@ -503,7 +539,7 @@ def _mean_text(found: score_verdicts.Outcome) -> str:
     if len(found.returns) == 1:
         return text
     ends = ", ".join(map(return_text, found.interval))
-    return f"{text} ({ends}{'' if found.has_own_starts else '; seeds only'})"
+    return f"{text} ({ends}{'; seeds only' * bool(found.shared_starts)})"
 
 
 def return_text(value: float) -> str:

@@ -232,20 +232,28 @@ def test_rows_come_back_in_the_order_of_entries_and_seeds(tmp_path):
 
 
 def test_the_page_has_the_mean_its_interval_and_the_interquartile_mean(tmp_path):
-    """Mean and deviation of five are -110 and 38.08; t of 4 degrees is 2.776."""
+    """Mean and deviation of five are -110 and 38.08; t of 4 degrees is 2.776.
+
+    t is 4.604 for 99 %, and the episodes of rl-zoo3's run deviate by 88.71.
+    """
     values = (-150, -160, -100, -60, -80)
     rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
+    rows[0]["steps"], rows[1]["steps"] = "19000", "20990"
     rows[3] |= {"commit": "abcdefg"}
     rows[4] |= {"commit": "", "processor": ""}
     score_table.write([SAC], rows, {}, tmp_path / "logs", tmp_path)
     text, _, _ = (tmp_path / "scores.md").read_text().partition("## Beside")
     (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[:4] == ["SAC", "Pendulum-v1", "20,000", "5"]
+    assert cells[:4] == ["SAC", "Pendulum-v1", "19,998", "5"]
     reach = 2.776 * np.std(values, ddof=1) / np.sqrt(5) + 0.5  # Of whole numbers.
     expected = f"-110.0 ({-110 - reach:.1f}, {-110 + reach:.1f}; seeds only)"
     assert cells[4:7] == [expected, "-110.0", "-160.0"]
-    assert cells[7:10] == ["-157 (rl-zoo3, one run)", "level", ""]
+    by_runs = 4.604 * np.std(values, ddof=1) * np.sqrt(1 / 5 + 1)
+    by_starts = 2.576 * 88.71 * np.sqrt(1 / 750 + 1 / 1000)
+    reach, middle = np.hypot(by_runs, by_starts) + 0.5, -110 + 156.995
+    level = f"level ({middle - reach:.0f} to +{middle + reach:.0f}; 5 and 1 runs)"
+    assert cells[7:10] == ["-157 (rl-zoo3, one run)", level, ""]
     assert cells[10:] == ["60", "1234567, abcdefg", "A processor"]
     assert "Of 1 rows, 0 are ahead, 1 level and 0 behind" in text
 

@@ -154,16 +154,19 @@ def mean_interval(
     if math.isinf(mean):
         return mean, mean
     error = float(np.std(scores, ddof=1)) / math.sqrt(scores.size)
-    reach = _student_quantile(share, scores.size - 1) * error
+    reach = student_quantile(share, scores.size - 1) * error
     return mean - reach, mean + reach
 
 
-def _student_quantile(share: float, freedom: int) -> float:
+def student_quantile(share: float, freedom: float) -> float:
     """Returns the quantile of Student's t distribution, for a share above one half.
 
-    With `t = sqrt(freedom) tan(a)`, the density of the angle `a` is proportional to
-    `cos(a)^(freedom - 1)`, which is summed from 0 to `pi / 2`.
+    Args:
+      share: The share of the distribution below the quantile, from 0.5 up to 1.
+      freedom: The degrees of freedom, at least 1.
     """
+    # With `t = sqrt(freedom) tan(a)`, the density of the angle `a` is proportional to
+    # `cos(a)^(freedom - 1)`, which is summed from 0 to `pi / 2`.
     angles = np.linspace(0, np.pi / 2, 100_001)
     density = np.cos(angles) ** (freedom - 1)
     below = np.cumsum((density[1:] + density[:-1]) / 2)

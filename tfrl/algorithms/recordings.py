@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrl import environments
 from tfrl.compilation import trace_counts
-from tfrl.system import paths
+from tfrl.system import files, paths
 
 # Where `tfrl record` writes, and where algorithms look for data, by default.
 FOLDER = "logs/recordings/{env}"
@@ -50,6 +50,8 @@ def writing(
     # Patterns such as *.tfrecord do not match it.
     unfinished = os.path.join(folder, f".{name}.unfinished")
     endings = (example_encoding_dataset.SPEC_FILE_EXTENSION, "")
+    for ending in endings:
+        files.remove(unfinished + ending)  # It may be a link.
     try:
         recorder = example_encoding_dataset.TFRecordObserver(unfinished, spec, py_mode)
         with contextlib.closing(recorder):

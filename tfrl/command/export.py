@@ -24,6 +24,7 @@ from tfrl.algorithms import learning
 from tfrl.command import parsing, program
 from tfrl.reports import model_card
 from tfrl.system import quiet
+from tfrl.train.runs import run_files
 
 FORMATS = ["onnx", "litert", "savedmodel", "numpy"]
 
@@ -45,6 +46,7 @@ def main(words: Sequence[str]) -> None:
 def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     """Writes the policy and its card."""
     folder = only(folders)
+    run_files.check_links(folder)
     output = pathlib.Path(given.output or folder / "export")
     model_card.check_folder(output)
     quiet.quieten_tensorflow()

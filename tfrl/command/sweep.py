@@ -25,6 +25,7 @@ from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
 from tfrl.system import paths, quiet
+from tfrl.train.runs import run_files
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
@@ -83,6 +84,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
     quiet.quieten_tensorflow()
     name = paths.file_name(f"sweep_{kind.name}_{first.world.name}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
+    run_files.check_links(folder)
     parsed = {
         (name, text): parsing.parse(given, name, text)
         for name, texts in swept.items()

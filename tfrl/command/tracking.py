@@ -12,6 +12,7 @@ from absl import flags
 
 from tfrl import loggers, train
 from tfrl.environments import extras
+from tfrl.system import files
 from tfrl.train.runs import run_config, run_directory, run_files
 
 _KINDS = ("wandb", "mlflow")
@@ -58,7 +59,7 @@ def _logger(kind: str, directory: train.RunDirectory) -> loggers.Logger:
     settings = run_config.flatten(directory.config)
     make = _wandb if kind == "wandb" else _mlflow
     logger, run_id = make(known.get(kind), directory.path.name, settings)
-    path.write_text(json.dumps({**known, kind: run_id}) + "\n")
+    files.write_text(path, json.dumps({**known, kind: run_id}) + "\n")
     return logger
 
 

@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfrl.system import interrupts, jobs
+from tfrl.system import files, interrupts, jobs
 
 
 class ChildRun(NamedTuple):
@@ -36,10 +36,9 @@ class ChildRun(NamedTuple):
 
     def job(self) -> jobs.Job:
         """Writes its recipe, and returns its command."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         recipe = self.folder.absolute() / "recipe.json"
         content = {"config": dict(self.config), "options": dict(self.options)}
-        recipe.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        files.write_text(recipe, json.dumps(content, indent=2) + "\n")
         return jobs.Job(self.module, [str(recipe)], self.output)
 
 

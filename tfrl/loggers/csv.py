@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from tfrl.loggers import base
-from tfrl.system import paths, throttle
+from tfrl.system import files, paths, throttle
 
 
 class CSVLogger:
@@ -126,8 +126,10 @@ class CSVLogger:
         if path.exists():
             rows, size = _read_whole_rows(path)
             self._fields = next(iter(rows), [])
-            os.truncate(path, size)
-        return path.open("a", encoding="utf-8", newline="")
+            if size < path.stat().st_size:
+                files.write_bytes(path, path.read_bytes()[:size])
+        file: TextIO = files.open_to_append(path, encoding="utf-8", newline="")
+        return file
 
     def _add_columns(self, new: list[str]) -> None:
         """Adds columns at the right, in the file as well."""
@@ -195,6 +197,7 @@ def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
 def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int]:
     """Returns the rows that were written completely, and their bytes."""
     try:
+        files.check_plain(path)
         content = pathlib.Path(path).read_bytes()
         text = content[: content.rfind(b"\n") + 1].decode()
         rows, end = _split_rows(text)
@@ -267,12 +270,13 @@ def _warn_of_dropped(keys: Iterable[Any]) -> None:
 
 def _replace_rows(path: pathlib.Path, rows: Iterable[Iterable[Any]]) -> None:
     """Replaces a file as a whole by a file with these rows."""
-    replacement = path.with_name(path.name + ".new")
-    with replacement.open("w", encoding="utf-8", newline="") as file:
+    with (
+        files.replacing(path) as new,
+        new.open("w", encoding="utf-8", newline="") as file,
+    ):
         csv.writer(file).writerows(rows)
         file.flush()
         os.fsync(file.fileno())
-    replacement.replace(path)
 
 
 def _number(row: list[str], index: int) -> float:

@@ -29,6 +29,7 @@ import numpy as np
 
 from tfrl.eval import rank_tests, statistics
 from tfrl.reports import plots
+from tfrl.system import files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -225,13 +226,17 @@ class Comparison:
         """
         path = pathlib.Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        (path / "compare.md").write_text(f"{self}\n", encoding="utf-8")
+        files.write_text(path / "compare.md", f"{self}\n")
         records = [record for each in self.sections for record in each.records]
-        with open(path / "compare.csv", "w", newline="", encoding="utf-8") as file:
+        with (
+            files.replacing(path / "compare.csv") as new,
+            open(new, "w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)
-        self.draw().savefig(path / "compare.png", dpi=120)
+        with files.replacing(path / "compare.png") as new:
+            self.draw().savefig(new, dpi=120)
 
     def draw(self) -> Figure:
         """Draws curves over steps and seconds, profiles and probabilities of each task.

@@ -13,6 +13,7 @@ import numpy as np
 from tfrl.eval import statistics
 from tfrl.reports import figures
 from tfrl.reports.evidence import Evidence
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 NAME = "README.md"
@@ -29,7 +30,8 @@ _FILES = {
 
 def is_card(path: pathlib.Path) -> bool:
     """Whether a file is a card that `write` wrote."""
-    return path.is_file() and path.read_bytes().startswith(_HEAD.encode())
+    is_file = path.is_file() and not path.is_symlink()
+    return is_file and path.read_bytes().startswith(_HEAD.encode())
 
 
 def check_folder(folder: pathlib.Path) -> None:
@@ -77,7 +79,7 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     ]
     path = folder / NAME
     text = "\n\n".join(section for section in sections if section)
-    path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    files.write_text(path, f"{text}\n", "backslashreplace")
     return path
 
 
@@ -132,7 +134,7 @@ def _curve(evidence: Evidence, folder: pathlib.Path) -> str:
     svg = figures.draw(figures.FIGURES[0], [("run", evidence)])
     if svg is None:
         return ""
-    (folder / "curve.svg").write_text(svg, encoding="utf-8")
+    files.write_text(folder / "curve.svg", svg)
     return f"![The returns while it trained](curve.svg)\n\n{figures.FIGURES[0].text}"
 
 
@@ -140,7 +142,7 @@ def _film(run: pathlib.Path, folder: pathlib.Path) -> str:
     film = run_files.read_film(run / "agent.mp4", _LARGEST_FILM)
     if film is None:
         return ""
-    (folder / "agent.mp4").write_bytes(film)
+    files.write_bytes(folder / "agent.mp4", film)
     return '<video controls src="agent.mp4"></video>'
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tfrl.reports import figures, health
 from tfrl.reports.evidence import Evidence
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 _LARGEST_FILM = 4_000_000  # Bytes: with it the file can be mailed.
@@ -97,12 +98,8 @@ def write(
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n"
         "<body>\n" + "\n".join(sections) + "\n</body></html>\n"
     )
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
     # The name of a folder may be no text.
-    temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
-    temporary.replace(path)
+    files.write_text(path, page, "backslashreplace")
     return [each for _, some in findings for each in some] + together
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.savers import checkpoint_names, finite, sliced_variables
+from tfrl.system import files
 
 # The exceptions of TensorFlow's reader; it raises an IndexError for a short data file.
 READING_ERRORS = (
@@ -32,16 +33,21 @@ VARIABLE_VALUE = sliced_variables.VARIABLE_VALUE
 
 
 def repair_state(directory: str) -> None:
-    """Writes the state file `checkpoint` again if it is lost or damaged.
+    """Writes the state file `checkpoint` again if it is lost, damaged or another's.
 
     TensorFlow's manager of a directory reads the list of checkpoints from this file,
-    and raises an error if the file is damaged.
+    and raises an error if the file is damaged. It deletes the oldest of the list, which
+    may therefore name only checkpoints of this directory.
     """
     state = os.path.join(directory, "checkpoint")
     with contextlib.suppress(ValueError):
         # A pipe would never end.
-        is_file = os.path.isfile(state)
-        if is_file and tf.train.get_checkpoint_state(directory) is not None:
+        is_file = os.path.isfile(state) and not os.path.islink(state)
+        listed = tf.train.get_checkpoint_state(directory) if is_file else None
+        if listed is not None and all(
+            checkpoint_names.is_in(directory, path)
+            for path in listed.all_model_checkpoint_paths
+        ):
             return
     oldest_first = checkpoint_names.newest_first(directory)[::-1]
     names = [os.path.basename(path) for path in oldest_first]
@@ -54,9 +60,7 @@ def repair_state(directory: str) -> None:
     for i, name in enumerate(names, start=1):
         lines.append(f'all_model_checkpoint_paths: "{name}"')
         lines.append(f"all_model_checkpoint_timestamps: {i}")
-    with open(f"{state}.new", "w") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(f"{state}.new", state)
+    files.write_text(state, "\n".join(lines) + "\n")
 
 
 def read_whole(path: str) -> Any:

@@ -13,6 +13,13 @@ def number_of(path: str) -> int:
     return int(path.rpartition("-")[2])
 
 
+def is_in(directory: str | os.PathLike[str], path: str) -> bool:
+    """Whether a path is a prefix `directory/ckpt-N`."""
+    name = os.path.basename(path)
+    is_name = re.fullmatch(rf"{NAME}-\d+", name) is not None
+    return is_name and os.path.join(directory, name) == path
+
+
 def newest_first(directory: str | os.PathLike[str]) -> list[str]:
     """Returns the prefixes `directory/ckpt-N` that have any file, newest first.
 

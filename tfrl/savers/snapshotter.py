@@ -19,7 +19,7 @@ from tfrl.savers import (
     unbuilt,
     whole_checkpoints,
 )
-from tfrl.system import paths, throttle
+from tfrl.system import files, paths, throttle
 
 _NINETY_DAYS = int(datetime.timedelta(days=90).total_seconds())
 
@@ -244,7 +244,7 @@ def _repair(path: str) -> None:
 def _save_whole(snapshot: Snapshot, path: str) -> None:
     """Writes a SavedModel next to `path`, and then moves it there."""
     new, old = f"{path}.new", f"{path}.old"
-    shutil.rmtree(new, ignore_errors=True)
+    files.remove(new)
     tf.saved_model.save(snapshot, new)
     shutil.rmtree(old, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):

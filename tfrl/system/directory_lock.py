@@ -30,7 +30,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tfrl.system import file_lock
+from tfrl.system import file_lock, files
 
 NAME = "lock"
 
@@ -158,8 +158,13 @@ def locked(directory: str | os.PathLike) -> Iterator[None]:
 
 def _lock(path: pathlib.Path) -> DirectoryLock:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        identity = _number(os.fstat(descriptor))
+        files.check_plain(path)
+        descriptor = files.open_plain(str(path), os.O_RDWR | os.O_CREAT)
+        status = os.fstat(descriptor)
+        if status.st_nlink > 1:
+            os.close(descriptor)
+            raise OSError(f"{path} has other names, which are hard links")
+        identity = _number(status)
         before = _read(path)
         own = _lock_file(path, descriptor, before)
         try:

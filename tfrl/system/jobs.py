@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import NamedTuple
 
-from tfrl.system import interpreter, posix
+from tfrl.system import files, interpreter, posix
 
 # File descriptor 1 is the job's output file.
 _CODE = (
@@ -115,7 +115,7 @@ def _ended(running: dict[int, subprocess.Popen[bytes]]) -> list[tuple[int, int]]
 def _start(job: Job, lifeline: int) -> subprocess.Popen[bytes]:
     posix.check(job.module)
     job.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(job.output, "ab") as output:
+    with files.open_to_append(job.output, "ab") as output:
         return interpreter.start(
             _CODE,
             [lifeline, os.getpid(), job.module, *job.arguments],

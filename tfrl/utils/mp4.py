@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import imageio.v2 as imageio
 import numpy as np
+
+from tfrl.system import files
 
 
 @contextlib.contextmanager
@@ -26,10 +27,10 @@ def writer(
       A function that adds a frame, uint8 `[height, width, 3]` or `[height, width]`. The
       frames of a video have one size; if it is odd, they are scaled to an even one.
     """
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
     # The encoder needs even widths and heights; most environments have them.
     video: Any
-    with imageio.get_writer(temporary, fps=fps, macro_block_size=2) as video:
+    with (
+        files.replacing(path) as new,
+        imageio.get_writer(new, fps=fps, macro_block_size=2) as video,
+    ):
         yield video.append_data
-    temporary.replace(path)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfrl import train
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 
@@ -45,12 +46,10 @@ class WriteManifest(train.Callback):
             "learner": path,
             "shards": list(self._shards()),
         }
-        temporary = self._path.with_suffix(".json.tmp")
-        with temporary.open("w") as file:
+        with files.replacing(self._path) as new, new.open("w") as file:
             file.write(json.dumps(manifest, indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(self._path)
 
 
 def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.experiments.tuning import search
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
+from tfrl.system import files
 
 if TYPE_CHECKING:
     import optuna
@@ -42,8 +43,9 @@ def open_study(
     optuna = import_optuna()
     if storage is None:
         file = folder / "study.log"
-        backend = optuna.storages.journal.JournalFileBackend(str(file))
         try:
+            files.check_plain(file)
+            backend = optuna.storages.journal.JournalFileBackend(str(file))
             storage = optuna.storages.JournalStorage(backend)
         except Exception as error:  # Damaged lines may raise anything.
             raise ValueError(

@@ -26,7 +26,7 @@ from tfrl.experiments.tuning import report
 from tfrl.experiments.tuning import search as search_lib
 from tfrl.experiments.tuning import slots as slots_lib
 from tfrl.experiments.tuning import study as study_lib
-from tfrl.system import log
+from tfrl.system import files, log
 
 if TYPE_CHECKING:
     import optuna
@@ -193,7 +193,7 @@ def tune(
             ("best.json", json.dumps(result.row, indent=2) + "\n"),
             ("report.md", report.text(study, result.row, plan.searched, returns)),
         ):
-            (folder / path).write_text(text, encoding="utf-8")
+            files.write_text(folder / path, text)
     return result
 
 

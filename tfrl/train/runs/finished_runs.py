@@ -12,7 +12,7 @@ import os
 import pathlib
 from typing import Any
 
-from tfrl.system import checksum
+from tfrl.system import checksum, files
 from tfrl.train.runs import run_files
 
 NAME = "finished.json"
@@ -31,9 +31,7 @@ _MARKED = (
 def mark(path: pathlib.Path, iteration: int) -> None:
     """Marks the run in the folder `path` as finished at `iteration`."""
     record = {"iteration": iteration, "files": _describe_files(path)}
-    temporary = path / f"{NAME}.tmp"
-    temporary.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
-    temporary.replace(path / NAME)
+    files.write_text(path / NAME, json.dumps(record, indent=2, sort_keys=True) + "\n")
 
 
 def unmark(path: pathlib.Path) -> None:
@@ -73,7 +71,7 @@ def _describe_files(path: pathlib.Path) -> dict[str, Any]:
     return {
         file.relative_to(path).as_posix(): [file.stat().st_size, _checksum(file)]
         for file in sorted(found)
-        if file.is_file()
+        if file.is_file() and not file.is_symlink()
     }
 
 

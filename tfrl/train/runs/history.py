@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 import numpy as np
 
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 
@@ -50,7 +50,7 @@ class History:
             yield
             return
         _end_last_line(self._path)
-        with self._path.open("a") as self._file:
+        with files.open_to_append(self._path) as self._file:
             yield
         self._file = None
 
@@ -75,9 +75,7 @@ class History:
         if self._path is None:
             return
         text = "".join(json.dumps(_plain_row(row)) + "\n" for row in self.rows)
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_text(text)
-        temporary.replace(self._path)
+        files.write_text(self._path, text)
 
 
 def _end_last_line(path: pathlib.Path) -> None:
@@ -85,11 +83,9 @@ def _end_last_line(path: pathlib.Path) -> None:
     content = path.read_bytes() if path.exists() else b""
     size = content.rfind(b"\n") + 1
     last = content[size:]
-    if run_files.is_row(last):
-        with path.open("ab") as file:
-            file.write(b"\n")
-    elif last:
-        os.truncate(path, size)
+    if last:
+        is_whole = run_files.is_row(last)
+        files.write_bytes(path, content + b"\n" if is_whole else content[:size])
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.networks import network
 from tfrl.savers import checkpoint_files, whole_checkpoints
+from tfrl.train.runs import run_files
 from tfrl.utils import variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
@@ -45,6 +46,7 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
         variables; the error lists these variables.
     """
     run = pathlib.Path(initial_run)
+    run_files.check_links(run)
     folder = run / "checkpoints"
     root = tf.train.Checkpoint(agent=agent)
     ours = dict(checkpoint_files.named_variables(root))

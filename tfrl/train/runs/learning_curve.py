@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 
@@ -51,10 +52,8 @@ def plot_learning_curve(
     axes.set(xlabel=x.replace("_", " "), ylabel="return", title=words)
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
-    path = pathlib.Path(output)
-    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
-    axes_figure.savefig(temporary, dpi=150)
-    temporary.replace(path)
+    with files.replacing(output) as new:
+        axes_figure.savefig(new, dpi=150)
 
 
 def _columns(rows: list[dict[str, str]], *names: str) -> list[list[float]]:

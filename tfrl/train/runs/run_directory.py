@@ -7,14 +7,14 @@ import json
 import os
 import pathlib
 import re
-import shutil
+import tempfile
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
 from tfrl.savers import checkpoint_names
-from tfrl.system import directory_lock, paths
+from tfrl.system import directory_lock, files, paths
 from tfrl.train.runs import (
     finished_runs,
     full_disk,
@@ -116,6 +116,7 @@ class RunDirectory:
         self._lock: directory_lock.DirectoryLock | None = None
         _check_name(self.path)
         self._has_metrics = False
+        run_files.check_links(self.path)
         _check_writable(self.path)
         was_held = directory_lock.is_held(self.path)
         self._take_lock()
@@ -222,10 +223,8 @@ class RunDirectory:
 
     def _write_config(self, config: Mapping[str, Any]) -> None:
         path = self.path / _CONFIG
-        temporary = path.with_suffix(".json.tmp")
         with full_disk.explaining():
-            temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-        temporary.replace(path)
+            files.write_text(path, json.dumps(config, indent=2, sort_keys=True) + "\n")
 
     @property
     def _outputs(self) -> tuple[str, ...]:
@@ -233,24 +232,22 @@ class RunDirectory:
 
     def _remove_outputs(self) -> None:
         for name in self._outputs:
-            path = self.path / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            files.remove(self.path / name)
 
     def check_checkpoints(self) -> None:
         """Checks that a run with outputs in the folder has not lost its checkpoints.
 
         A run that was killed before its first checkpoint starts from the beginning,
-        with a warning. Files of an unfinished checkpoint, which a killed run has left,
-        are removed.
+        with a warning. Unfinished files, which a killed run has left, are removed.
 
         Raises:
           RunDirectoryError: There was a checkpoint, and now there is none.
         """
-        for unfinished in self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"):
-            shutil.rmtree(unfinished, ignore_errors=True)
+        for unfinished in (
+            *self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"),
+            *self.path.glob(f"{files.UNFINISHED}*"),
+        ):
+            files.remove(unfinished)
         has_folder = self.checkpoints.is_dir()
         if checkpoint_names.newest_first(self.checkpoints):
             return
@@ -400,9 +397,8 @@ def _check_name(path: pathlib.Path) -> None:
 def _check_writable(path: pathlib.Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=path):
+            pass
     except OSError as error:
         raise RunDirectoryError(
             f"logdir {str(path)!r}: cannot be written ({error.strerror}); choose a "

@@ -9,6 +9,7 @@ line of its log.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.loggers import csv as csv_logger
+from tfrl.system import files
 from tfrl.train.runs import old_configs
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
@@ -46,8 +48,51 @@ _NUMERIC_FACTS = (
 _WORDS = ("dead_actions", "evaluation_differs")
 
 
+# The folders in a run's folder, which libraries read and write, and those of its runs.
+_FOLDERS = (
+    *("checkpoints", "policy", "final_policy", "policy.old", "final_policy.old"),
+    *("tensorboard", "export", "replay_server"),
+)
+_FOLDERS_OF_RUNS = ("runs", "programs")
+
+
 class RunDirectoryError(ValueError):
     """The folder of a run, or a file in it, cannot be used."""
+
+
+def check_links(folder: pathlib.Path) -> None:
+    """Checks that the folders in the folder of a run are no links, and hold none.
+
+    The run may be somebody else's, and its links lead to files of the user's own. The
+    folder of the run may be a link. Files in it are checked where they are read.
+
+    Raises:
+      RunDirectoryError: There is a link.
+    """
+    for name in (*_FOLDERS, *_FOLDERS_OF_RUNS):
+        _check_no_link(folder / name)
+    for name in _FOLDERS:
+        check_tree(folder / name)
+    for name in _FOLDERS_OF_RUNS:
+        for path in (folder / name).glob("*"):
+            _check_no_link(path)
+
+
+def check_tree(folder: pathlib.Path) -> None:
+    """Raises a RunDirectoryError for a link anywhere inside a folder."""
+    for place, inner, names in os.walk(folder):
+        for each in (*inner, *names):
+            _check_no_link(pathlib.Path(place, each))
+
+
+def _check_no_link(path: pathlib.Path) -> None:
+    if path.is_symlink():
+        raise RunDirectoryError(
+            f"{path}: it is a link, to {os.readlink(path)!r}, expected a folder or a "
+            "file of the run itself, which may be somebody else's; link the whole "
+            "folder of the run instead, or copy what the link leads to, if you trust "
+            "it, as `cp -rL` does."
+        )
 
 
 def read_json(path: pathlib.Path, remedy: str = "restore it from a copy") -> Any:
@@ -80,8 +125,10 @@ def read_config(
         no text and no integers, are left out with a warning. None keeps all fields.
 
     Raises:
-      RunDirectoryError: The file cannot be read, or holds no configuration.
+      RunDirectoryError: The file cannot be read, or holds no configuration, or its
+        folder has links; see `check_links`.
     """
+    check_links(path.parent)
     remedy = (
         "restore it, choose another logdir, or start again with overwrite=True or "
         "--overwrite"
@@ -168,7 +215,6 @@ def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
       RunDirectoryError: It is no CSV file of text.
     """
     try:
-        _check_plain(path)
         header, *rows = csv_logger.read_rows(path) or [[]]
     except OSError as error:
         raise RunDirectoryError(
@@ -218,14 +264,8 @@ def read_film(path: pathlib.Path, most: int) -> bytes | None:
 
 
 def _content(path: pathlib.Path) -> bytes:
-    _check_plain(path)
+    files.check_plain(path)
     return path.read_bytes()
-
-
-def _check_plain(path: pathlib.Path) -> None:
-    """Raises an OSError for what exists and is no file: a pipe would never end."""
-    if path.exists() and not path.is_file():
-        raise OSError("it is no file")
 
 
 def _parsed(content: bytes) -> Any:

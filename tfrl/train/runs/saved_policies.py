@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-import shutil
 import warnings
 from collections.abc import Sequence
 
 from tfrl.agents import tf_agent
 from tfrl.policies import policy_saver
 from tfrl.policies.saving import integrity
+from tfrl.system import files
 from tfrl.train.runs import run_directory
 
 
@@ -30,10 +30,9 @@ class SavedPolicies:
 
     def save(self, target: pathlib.Path) -> None:
         """Saves the policy with its current weights, and replaces `target`."""
-        temporary = target.with_name(target.name + ".new")
-        _remove(temporary)
-        self._saver.save(str(temporary))
-        _replace(temporary, target)
+        with files.beside(target) as new:
+            self._saver.save(str(new))
+            _replace(new, target)
 
     def repair(
         self,
@@ -83,11 +82,11 @@ def _replace(new: pathlib.Path, target: pathlib.Path) -> None:
     If the replacement was interrupted, `_recover` restores `target`.
     """
     old = target.with_name(target.name + ".old")
-    _remove(old)
+    files.remove(old)
     if target.exists():
         os.rename(target, old)
     os.rename(new, target)
-    _remove(old)
+    files.remove(old)
 
 
 def _recover(target: pathlib.Path) -> None:
@@ -95,13 +94,6 @@ def _recover(target: pathlib.Path) -> None:
     old = target.with_name(target.name + ".old")
     if old.exists() and not target.exists():
         os.rename(old, target)
-
-
-def _remove(path: pathlib.Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _warn(text: str) -> None:

@@ -8,6 +8,7 @@ import os
 import pathlib
 from typing import Any
 
+from tfrl.system import files
 from tfrl.train.runs import run_files, run_length
 
 NAME = "stopped.json"
@@ -83,6 +84,4 @@ def _stop(length: dict[str, int | None], **numbers: Any) -> Stop:
 
 def _write(path: pathlib.Path, stops: dict[run_length.RunLength, Stop]) -> None:
     records = [dataclasses.asdict(stop) for stop in stops.values()]
-    temporary = path / f"{NAME}.tmp"
-    temporary.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path / NAME)
+    files.write_text(path / NAME, json.dumps(records, indent=2) + "\n")

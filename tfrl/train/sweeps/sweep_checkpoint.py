@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.savers import whole_checkpoints
-from tfrl.system import checksum
+from tfrl.system import checksum, files
 from tfrl.train.runs import full_disk
 
 
@@ -74,15 +74,16 @@ class SweepCheckpoint:
         }
         for name, column in zip(_COLUMNS, progress.columns(), strict=True):
             named[name] = column
-        temporary = self._path.with_suffix(".tmp")
-        with full_disk.explaining():
-            with open(temporary, "w+b") as file:
-                np.savez(file, allow_pickle=False, **named)
-                file.seek(0)
-                file.write(_trailer(checksum.crc32(file)))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
+        with (
+            full_disk.explaining(),
+            files.replacing(self._path) as new,
+            open(new, "w+b") as file,
+        ):
+            np.savez(file, allow_pickle=False, **named)
+            file.seek(0)
+            file.write(_trailer(checksum.crc32(file)))
+            file.flush()
+            os.fsync(file.fileno())
 
     def restore(self) -> tuple[SweepMeasurements, list[np.ndarray]] | None:
         """Returns the arguments of the last `save`, or None if there is none.
@@ -135,6 +136,7 @@ def _trailer(value: int) -> bytes:
 
 def _check_whole(path: pathlib.Path) -> None:
     """Raises a ValueError if the file has changed since it was written."""
+    files.check_plain(path)
     trailer_size = len(_trailer(0))
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)

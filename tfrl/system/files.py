@@ -1,0 +1,106 @@
+"""Writes files in folders that may be somebody else's, and follows no link there.
+
+A folder from somebody else may have links where tfrl writes, which lead to files of the
+user's own. All that tfrl writes to the folder of a run goes through this module: a file
+is written under a name that nobody can know before, and then takes its place, so that a
+link there is replaced; and nothing is appended to a link. The folder itself may be one.
+
+>>> import pathlib, tempfile
+>>> from tfrl.system import files
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = pathlib.Path(folder, "text")
+...     path.symlink_to("elsewhere")
+...     files.write_text(path, "whole")
+...     path.is_symlink(), path.read_text()
+(False, 'whole')
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+# The beginning of the names of folders whose content is not complete.
+UNFINISHED = ".new-"
+
+
+@contextlib.contextmanager
+def beside(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """Yields a path of the same name in a new folder, which is removed at the end.
+
+    The folder is in that of `path`, which is made if it is missing, so that a rename
+    moves what was written.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True
+    ) as folder:
+        yield pathlib.Path(folder, path.name)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """Yields the path of a new file, which replaces `path` unless there is an error."""
+    with beside(path) as new:
+        yield new
+        os.replace(new, path)
+
+
+def write_text(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
+    """Replaces a file by one with a text in UTF-8."""
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8", errors=errors)
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replaces a file by one with some bytes."""
+    with replacing(path) as new:
+        new.write_bytes(content)
+
+
+def open_to_append(path: str | os.PathLike[str], mode: str = "a", **how: Any) -> Any:
+    """Opens a file for appending; makes it if it is missing.
+
+    Args:
+      path: The file. Its other names, which are hard links, keep what it holds now.
+      mode: "a" or "ab".
+      **how: Further arguments of `open`.
+
+    Raises:
+      OSError: It is a link, or no file, or cannot be written.
+    """
+    check_plain(path)
+    if os.path.exists(path) and os.stat(path).st_nlink > 1:
+        write_bytes(path, pathlib.Path(path).read_bytes())
+    return open(path, mode, opener=open_plain, **how)
+
+
+def open_plain(path: str, flags: int) -> int:
+    """Opens a file as `os.open`, unless it is a link."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def check_plain(path: str | os.PathLike[str]) -> None:
+    """Raises an OSError for a link, and for what is no file: a pipe never ends."""
+    if os.path.islink(path):
+        raise OSError(
+            f"{os.fspath(path)} is a link, to {os.readlink(path)!r}, which is not "
+            "followed, since it may be somebody else's; put the file itself there"
+        )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError("it is no file")
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Removes a file, a folder, or a link but not what it leads to, if it is there."""
+    path = pathlib.Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -138,7 +138,9 @@ def exported(tmp_path):
     return folder
 
 
-def test_an_export_is_pushed(exported, monkeypatch, capsys):
+@pytest.fixture
+def hub(monkeypatch):
+    """The calls of the Hub's client."""
     calls = []
 
     class HfApi:
@@ -153,16 +155,46 @@ def test_an_export_is_pushed(exported, monkeypatch, capsys):
     module.HfApi = HfApi
     module.__spec__ = importlib.util.spec_from_loader("huggingface_hub", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", module)
-    run(push, monkeypatch, exported, "--repo=me/policy", "--private")
+    return calls
+
+
+@pytest.mark.parametrize("words", [(), ("--public",)])
+def test_an_export_is_pushed_to_a_new_repository_that_is_private(
+    words, hub, exported, monkeypatch, capsys
+):
+    run(push, monkeypatch, exported, "--repo=me/policy", *words)
     assert capsys.readouterr().out == f"{exported}/export is at https://hub/me/policy\n"
-    assert calls == [
-        ("me/policy", {"private": True, "exist_ok": True}),
+    assert hub == [
+        ("me/policy", {"private": not words, "exist_ok": True}),
         {
             "repo_id": "me/policy",
             "folder_path": f"{exported}/export",
             "commit_message": "Upload run",
         },
     ]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "inner/notes.txt", "README.md", ""])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_link_is_refused_before_a_repository_is_made(
+    name, is_named, hub, exported, tmp_path, monkeypatch, capsys
+):
+    secret = tmp_path / "id_rsa"
+    folder = exported / "export"
+    if name:
+        secret.write_text((folder / "README.md").read_text())
+        (folder / "inner").mkdir()
+        path = folder / name
+        path.unlink(missing_ok=True)
+    else:
+        path = folder.rename(secret) and folder
+    path.symlink_to(secret)
+    words = [f"--output={folder}"] if is_named and name else []
+    with pytest.raises(SystemExit):
+        run(push, monkeypatch, exported, "--repo=me/policy", *words)
+    said = capsys.readouterr().err
+    assert f"error: {path}: it is a link, to '{secret}', expected a folder or" in said
+    assert hub == []
 
 
 def test_a_push_needs_a_repository_an_export_and_its_extra(

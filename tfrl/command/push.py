@@ -4,8 +4,9 @@
     tfrl push logs/sac_Pendulum-v1_0 --repo=USER/sac-pendulum
 
 It needs the extra, pip install 'tfrl[hub]', and a token: run `hf auth login`, or set
-HF_TOKEN. The repository is made if it does not exist; --private makes it private. Only
-the files in the folder of the export are uploaded, no checkpoint.
+HF_TOKEN. The repository is made if it does not exist, and is private then, unless
+--public is given. Only the files in the folder of the export are uploaded, no
+checkpoint; links are refused.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from absl import flags
 
 from tfrl.command import export, parsing, program
 from tfrl.reports import model_card
+from tfrl.train.runs import run_files
 
 
 def main(words: Sequence[str]) -> None:
@@ -28,7 +30,7 @@ def main(words: Sequence[str]) -> None:
         repo="The repository, USER/NAME.",
         output="The folder of the export, by default export in the folder of the run.",
     )
-    parsing.add(given, "private", False, "Make a new repository private.")
+    parsing.add(given, "public", False, "Make a new repository public.")
     program.start(
         given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
     )
@@ -37,7 +39,9 @@ def main(words: Sequence[str]) -> None:
 def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     """Uploads the folder, and prints where it is."""
     run = export.only(folders)
+    run_files.check_links(run)
     folder = pathlib.Path(given.output or run / "export")
+    run_files.check_tree(folder)
     if not given.repo:
         raise ValueError("--repo: got none, expected a repository; give USER/NAME.")
     if not model_card.is_card(folder / model_card.NAME):
@@ -52,7 +56,7 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
         )
     hub: Any = importlib.import_module("huggingface_hub")
     api = hub.HfApi()
-    url = api.create_repo(given.repo, private=given.private, exist_ok=True)
+    url = api.create_repo(given.repo, private=not given.public, exist_ok=True)
     api.upload_folder(
         repo_id=given.repo,
         folder_path=str(folder),

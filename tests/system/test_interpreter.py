@@ -1,10 +1,14 @@
+import ast
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.forks import REPOSITORY
 from tfrl.system import interpreter
 
 REPORT = "import json; print(json.dumps([sys.argv, sys.path]))"
@@ -66,3 +70,42 @@ def test_children_start_without_the_private_function(monkeypatch):
     monkeypatch.delattr(subprocess, "_args_from_interpreter_flags")
     _, output = run("print(sys.argv[1])", "x")
     assert output.split() == [b"x"]
+
+
+def test_a_child_that_is_waited_for_says_what_it_wrote(monkeypatch, tmp_path):
+    (tmp_path / "pathlib.py").write_text("open('EXECUTED', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    code = "import pathlib; print(sys.argv[1]); sys.exit('no ' + sys.argv[2])"
+    done = interpreter.run(code, ["yes", tmp_path])
+    assert (done.returncode, done.stdout) == (1, "yes\n")
+    assert done.stderr == f"no {tmp_path}\n"
+    assert not (tmp_path / "EXECUTED").exists()
+
+
+# Modules that start programs other than by `interpreter`, and what they start.
+STARTERS = {
+    "tfrl/compilation/gpu_calls.py": "Python with -P, since it may import no `system`",
+    "tfrl/compilation/processors.py": "/usr/sbin/sysctl",
+    "tfrl/environments/gymnasium/vector_py_environment.py": "Gymnasium's workers",
+    "tfrl/system/default/multiprocessing_core.py": "a program's own processes",
+    "tfrl/system/interpreter.py": "the way of the others",
+    "tfrl/system/interrupts.py": "none: it finds those of multiprocessing",
+    "tfrl/system/portable.py": "this program once more, by its own command line",
+    "tfrl/system/quiet.py": "/bin/sh",
+    "tfrl/system/versions.py": "git rev-parse, which runs nothing that a checkout names",
+}
+
+
+def test_all_children_are_started_in_one_way():
+    found = {
+        str(path.relative_to(REPOSITORY))
+        for path in pathlib.Path(REPOSITORY, "tfrl").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and re.match(
+            r"(subprocess|multiprocessing)\.[A-Za-z]|os\.(exec|fork|popen|posix_spawn|spawn|system)",
+            ast.unparse(node.func),
+        )
+    }
+    assert found == STARTERS.keys(), "start it by tfrl.system.interpreter"

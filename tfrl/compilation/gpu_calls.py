@@ -226,9 +226,15 @@ def _try() -> str | None:
     """Runs the trial in a process of its own; returns why it failed, or None."""
     try:
         ended = subprocess.run(
-            [sys.executable, "-c", _TRIAL],
-            # This process may have taken nearly all memory of the GPU.
-            env={**os.environ, VARIABLE: _IN_TRIAL, _GROWTH: "true"},
+            # With -P it imports nothing from the working directory.
+            [sys.executable, "-P", "-c", _TRIAL],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                VARIABLE: _IN_TRIAL,
+                # This process may have taken nearly all memory of the GPU.
+                _GROWTH: "true",
+            },
             capture_output=True,
             text=True,
             timeout=_TRIAL_SECONDS,

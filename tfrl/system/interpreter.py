@@ -1,4 +1,4 @@
-"""Starts fresh Python interpreters: environment workers, and the replay server.
+"""Starts fresh Python interpreters: workers, the replay server, converters.
 
 A child gets its parent's `sys.path` and interpreter options before its first import.
 The child runs in its own session, so that Ctrl-C does not reach it.
@@ -32,6 +32,7 @@ def start(
     *,
     stdin: int | None,
     stdout: int | None = None,
+    stderr: int | None = None,
     pass_fds: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Starts an interpreter that runs `code`, and does not wait for it.
@@ -41,6 +42,7 @@ def start(
       arguments: The strings in the code's `sys.argv[1:]`.
       stdin: As for `subprocess.Popen`.
       stdout: As for `subprocess.Popen`.
+      stderr: As for `subprocess.Popen`.
       pass_fds: File descriptors that the child inherits; none on Windows.
 
     Raises:
@@ -56,9 +58,31 @@ def start(
         [sys.executable, *_options(), "-c", _PREPARE + code, *given],
         stdin=stdin,
         stdout=stdout,
+        stderr=stderr,
         pass_fds=pass_fds,
         **own_session,
     )
+
+
+def run(code: str, arguments: Sequence[Any]) -> subprocess.CompletedProcess[str]:
+    """Runs `code` in an interpreter, and returns its status and what it wrote.
+
+    Args:
+      code: See `start`.
+      arguments: See `start`.
+
+    Raises:
+      OSError: If the process cannot be started.
+    """
+    pipe = subprocess.PIPE
+    with start(
+        code, arguments, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
+    ) as process:
+        try:
+            said = [x.decode(errors="replace") for x in process.communicate()]
+        finally:
+            process.kill()  # After Ctrl-C, which does not reach it.
+    return subprocess.CompletedProcess(process.args, process.returncode, *said)
 
 
 def _options() -> list[str]:

@@ -13,8 +13,6 @@ import importlib.util
 import logging
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +24,14 @@ import tensorflow as tf
 from tfrl.policies import policy_saver, tf_policy
 from tfrl.policies.exporting import checking, named_function, numpy_code
 from tfrl.policies.saving import saved_model
+from tfrl.system import files, interpreter
 
 # The newest set of ONNX operations that tf2onnx writes.
 _OPSET = 18
-_CONVERT = """
-import pathlib, sys
-from tfrl.policies.saving import tflite_export
-pathlib.Path(sys.argv[2]).write_bytes(tflite_export.convert(sys.argv[1]))
-"""
+_CONVERT = (
+    "import pathlib; from tfrl.policies.saving import tflite_export; "
+    "pathlib.Path(sys.argv[2]).write_bytes(tflite_export.convert(sys.argv[1]))"
+)
 
 
 class Format(NamedTuple):
@@ -84,10 +82,8 @@ def export(
     if format == "savedmodel":
         original_action = None
     function = named_function.NamedFunction(policy, original_action)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # A file that is there already is replaced by one that has been checked.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export") as folder:
-        made = pathlib.Path(folder) / path.name
+    with files.beside(path) as made:
         try:
             kind.write(function, made)
         except Exception as error:
@@ -104,8 +100,8 @@ def export(
                 f"({_first_line(error)}), and was deleted; choose another format."
             ) from error
         if path.is_dir():
-            shutil.rmtree(path)
-        for each in pathlib.Path(folder).iterdir():
+            files.remove(path)
+        for each in made.parent.iterdir():
             each.replace(path.parent / each.name)
     return path
 
@@ -224,12 +220,7 @@ def _write_litert(function: named_function.NamedFunction, path: pathlib.Path) ->
         signatures = {"action": function.trace(1)}
         with saved_model.no_harmless_warnings():
             tf.saved_model.save(function, folder, signatures=signatures)
-        command = [sys.executable, "-c", _CONVERT, folder, str(path)]
-        # The child finds tfrl where this process has found it.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
+        done = interpreter.run(_CONVERT, [folder, path])
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise ValueError(f"the converter failed: {lines[-1]}")

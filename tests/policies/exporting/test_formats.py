@@ -201,6 +201,25 @@ def test_a_file_that_acts_otherwise_is_deleted(tmp_path, monkeypatch):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.skipif(NEEDS["onnx"], reason="needs tfrl[export]")
+def test_a_converter_says_nothing_beside_the_one_line(tmp_path, caplog, capfd):
+    """It warns of products in float64, and has no complementary error function."""
+
+    def policy_of(function):
+        layers = [
+            keras.layers.Dense(3, dtype="float64"),
+            keras.layers.Lambda(lambda x: tf.cast(function(x), tf.float32)),
+        ]
+        network = sequential.Sequential(layers, input_spec=VECTOR)
+        return stirred(values_of(network, VECTOR))
+
+    formats.export(policy_of(tf.identity), tmp_path / "known.onnx", "onnx")
+    with pytest.raises(ValueError, match=r"cannot be written as onnx \(.*Erfc"):
+        formats.export(policy_of(tf.math.erfc), tmp_path / "lacked.onnx", "onnx")
+    assert not caplog.records
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_folder_of_other_things_stays(tmp_path):
     (tmp_path / "own").write_text("text")
     for format in WITHOUT_EXTRAS:

@@ -88,7 +88,7 @@ class BanditAgent(tf_agent.TFAgent):
         return policy_utils.get_num_actions_from_tensor_spec(spec)
 
     def act_greedily(self) -> None:
-        """Lets `policy` take the most probable arm; `collect_policy` still explores."""
+        """Makes `policy` a `GreedyPolicy`; `collect_policy` still explores."""
         self._policy = greedy_policy.GreedyPolicy(self.collect_policy)
 
     def _preprocess_sequence(self, experience: Any) -> Any:

@@ -46,7 +46,8 @@ class BanditPolicy(tf_policy.TFPolicy):
     where the observation has these. In a row without an allowed arm the action is -1. A
     row's action depends on the row, the seed and the size of the batch alone.
 
-    A `GreedyPolicy` takes the most probable arm, with the info about it.
+    A `GreedyPolicy` takes the most probable arm, with the info about it; where scores
+    have noise, the arm with the largest mean, since each probability is an integral.
 
     A subclass predicts rewards in `_predict`. The allowed arm with the largest of its
     `_scores` is chosen, or with `_draws` one that is drawn; `_log_probabilities` are
@@ -62,6 +63,8 @@ class BanditPolicy(tf_policy.TFPolicy):
     _policy_type = BanditPolicyType.GREEDY
     # Whether arms are drawn by `_log_probabilities`.
     _draws = False
+    # Whether `_scores` adds noise to the mean.
+    _adds_noise = False
     _greedy_action_needs_clip = False
 
     def __init__(
@@ -227,14 +230,22 @@ class BanditPolicy(tf_policy.TFPolicy):
             )
         observation, predicted = self._known(time_step.observation, seed)
         action, kind, scores = self._choose(predicted, seed)
-        return self._step(observation, predicted, action, kind, scores, policy_state)
+        step = self._step(observation, predicted, action, kind, scores, policy_state)
+        if not self._emit_log_probability:
+            return step
+        logs = self._all_log_probabilities(predicted)
+        log = tf.gather(logs, tf.maximum(action, 0), batch_dims=1)
+        return step._replace(info=policy_step.set_log_probability(step.info, log))
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
         observation, predicted = self._known(time_step.observation, None)
-        logs = self._all_log_probabilities(predicted)
-        action = policy_utils.masked_argmax(logs, predicted.allowed)
+        if self._adds_noise:
+            rank = predicted.mean
+        else:
+            rank = self._all_log_probabilities(predicted)
+        action = policy_utils.masked_argmax(rank, predicted.allowed)
         kind = tf.fill(tf.shape(action), BanditPolicyType.GREEDY)
         draws = self._scores_field == InfoFields.PREDICTED_REWARDS_SAMPLED
         scores = predicted.mean if draws else predicted.upper_bound()
@@ -249,7 +260,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         scores: tf.Tensor,
         policy_state: types.NestedTensor,
     ) -> policy_step.PolicyStep:
-        """Returns arms with the info about them; see `_choose`."""
+        """Returns arms with the info about them, as if certain; see `_choose`."""
         index = tf.maximum(action, 0)
         mean = predicted.mean if self._num_parts is None else predicted.parts
         known = {
@@ -264,8 +275,8 @@ class BanditPolicy(tf_policy.TFPolicy):
                 observation[bandit_spec_utils.PER_ARM_FEATURE_KEY],
             )
         if self._emit_log_probability:
-            logs = self._all_log_probabilities(predicted)
-            found[InfoFields.LOG_PROBABILITY] = tf.gather(logs, index, batch_dims=1)
+            # Of a certain arm; `_action` replaces it.
+            found[InfoFields.LOG_PROBABILITY] = tf.zeros(tf.shape(action))
         info = self._info_spec._replace(**found)
         action = tf.cast(action, self._action_spec.dtype)
         return policy_step.PolicyStep(action, policy_state, info)

@@ -20,6 +20,7 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
     """Chooses the largest of draws from the arms' beta distributions."""
 
     _policy_type = BanditPolicyType.UNKNOWN
+    _adds_noise = True
     _scores_field = InfoFields.PREDICTED_REWARDS_SAMPLED
 
     def __init__(

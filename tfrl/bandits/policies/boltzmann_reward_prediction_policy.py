@@ -71,6 +71,7 @@ class BoltzmannRewardPredictionPolicy(
         self._temperature = temperature
         self._constant = constant
         self._draws = constant is None
+        self._adds_noise = constant is not None
         self._num_samples = tuple(num_samples_list)
 
     def _scores(

@@ -116,6 +116,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
         if exploration_strategy != ExplorationStrategy.optimistic:
             self._scores_field = InfoFields.PREDICTED_REWARDS_SAMPLED
             self._policy_type = BanditPolicyType.UNKNOWN
+            self._adds_noise = True
         super().__init__(
             time_step_spec,
             action_spec,

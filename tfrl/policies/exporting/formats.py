@@ -304,13 +304,19 @@ def _load_saved_model(path: pathlib.Path) -> checking.Act:
 
 @contextlib.contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Silences the notices of a library."""
-    logger = logging.getLogger(name)
+    """Silences a library, whose failures are exceptions, too."""
+    logger, root = logging.getLogger(name), logging.getLogger()
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
+
+    def is_foreign(record: logging.LogRecord) -> bool:
+        return name not in record.pathname
+
+    root.addFilter(is_foreign)  # Of what the library logs by the root itself.
     try:
         yield
     finally:
+        root.removeFilter(is_foreign)
         logger.setLevel(level)
 
 

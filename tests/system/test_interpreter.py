@@ -93,7 +93,7 @@ STARTERS = {
     "tfrl/system/interrupts.py": "none: it finds those of multiprocessing",
     "tfrl/system/portable.py": "this program once more, by its own command line",
     "tfrl/system/quiet.py": "/bin/sh",
-    "tfrl/system/versions.py": "git rev-parse, which runs nothing that a checkout names",
+    "tfrl/system/versions.py": "git rev-parse, which runs nothing of a checkout",
 }
 
 

@@ -26,7 +26,7 @@ def _linear():
     policy = policies.LinearThompsonSamplingPolicy(
         data.action_spec(3),
         [tf.constant(np.eye(2) * n) for n in rows],
-        [tf.constant([mean * (n + 1), 0.0]) for n, mean in zip(rows, means)],
+        [tf.constant([x, 0.0]) for x in means * (rows + 1)],
         [tf.constant(n) for n in rows],
         data.time_step_spec(2),
         emit_log_probability=True,

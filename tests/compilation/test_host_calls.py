@@ -425,7 +425,7 @@ def test_a_call_from_any_graph_converts_its_results(jit_compile):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_calls_in_order_from_any_graph_are_made_in_order(jit_compile):
+def test_calls_from_any_graph_are_made_in_order(jit_compile):
     channel, seen = host_calls.CallChannel(), []
 
     def see(x):
@@ -435,7 +435,7 @@ def test_calls_in_order_from_any_graph_are_made_in_order(jit_compile):
     @tf.function(jit_compile=jit_compile, autograph=False)
     def run():
         for i in range(20):
-            host_calls.call(see, [tf.constant(i)], [], channel, in_order=True)
+            host_calls.call(see, [tf.constant(i)], [], channel)
 
     run()
     assert seen == [*range(20)]

@@ -1,5 +1,7 @@
 """The drivers of TF environments, with members whose episodes have fixed lengths."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +19,7 @@ from tfrl.testing import CountingEnvironment
 from tfrl.train import host_observer
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories.policy_step import PolicyStep
+from tfrl.utils import common
 
 FIRST, MID, LAST = 0, 1, 2
 TIME_STEP_SPEC = ts.time_step_spec(tf.TensorSpec([], tf.int32))
@@ -357,3 +360,45 @@ def test_an_environments_own_error_reaches_the_caller(observer):
     env = TFPyEnvironment(CountingEnvironment(errors={1: error}))
     with pytest.raises(ZeroDivisionError, match="the environment's own"):
         DynamicStepDriver(env, random_policy(), [observer]).run()
+
+
+class SlowToReset(CountingEnvironment):
+    """Whatever does not wait for a reset comes before its end."""
+
+    def _reset(self):
+        time.sleep(0.001)
+        return super()._reset()
+
+
+def run_from_reset(driver):
+    """The run of a driver that needs a time step."""
+    return lambda: driver.run(driver.env.reset())
+
+
+# Each run has two episodes of three steps at least.
+DRIVERS = {
+    "steps": (DynamicStepDriver, {"num_steps": 6}, lambda driver: driver.run),
+    "episodes": (DynamicEpisodeDriver, {"num_episodes": 2}, lambda driver: driver.run),
+    "tf_driver": (TFDriver, {"max_steps": 6}, run_from_reset),
+}
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("kind", DRIVERS)
+def test_a_traced_run_steps_after_its_first_time_step_whatever_acts(kind):
+    environment = TFPyEnvironment(SlowToReset())
+    fresh = environment.get_state()
+    make, limits, run_of = DRIVERS[kind]
+    seen = []
+    # It does not look at the time step, so nothing else joins the reset and the steps.
+    policy = RandomTFPolicy(environment.time_step_spec(), environment.action_spec())
+    observers = [host_observer(lambda frame: seen.append(int(frame.observation[0])))]
+    run = common.function(run_of(make(environment, policy, observers, **limits)))
+    for i in range(50):
+        environment.set_state(fresh)
+        if i % 2:
+            environment.reset()
+        seen.clear()
+        with environment.reraise():
+            run()
+        assert seen[:7] == [0, 1, 2, 3, 0, 1, 2]

@@ -196,6 +196,132 @@ def test_a_loop_traces_once_and_keeps_the_order():
     assert loop.experimental_get_tracing_count() == 1
 
 
+class Noted(testing.CountingEnvironment):
+    """Notes its calls; each takes a while."""
+
+    def __init__(self):
+        action_spec = array_spec.BoundedArraySpec((), np.int32, 0, 9)
+        super().__init__(100, action_spec=action_spec)
+        self.calls = []
+
+    def _reset(self):
+        time.sleep(0.0005)
+        self.calls.append("reset")
+        return super()._reset()
+
+    def _step(self, action):
+        time.sleep(0.0001)
+        self.calls.append(int(action))
+        return super()._step(action)
+
+    def render(self, mode="rgb_array"):
+        self.calls.append("render")
+        return super().render(mode)
+
+
+def steps_in_a_loop(environment, noise, first=0):
+    """Steps and draws numbers; a graph orders its loop by the numbers."""
+
+    def body(i):
+        noise.uniform([])
+        environment.step([i])
+        return (i + 1,)
+
+    last = tf.constant(first + 3)
+    tf.while_loop(lambda i: i < last, body, [tf.constant(first)])
+
+
+def in_a_loop(environment, noise):
+    environment.current_time_step()
+    steps_in_a_loop(environment, noise)
+    environment.render()
+    environment.reset()
+    steps_in_a_loop(environment, noise, 5)
+
+
+def in_a_branch(environment, noise):
+    def branch():
+        noise.uniform([])
+        environment.step([1])
+        environment.reset()
+        return 0
+
+    environment.reset()
+    tf.cond(noise.uniform([]) < 2, branch, lambda: 0)
+    environment.step([2])
+    tf.switch_case(tf.constant(1), [lambda: 0, branch])
+    environment.step([3])
+
+
+def in_functions(environment, noise):
+    def steps():
+        steps_in_a_loop(environment, noise, 4)
+
+    def resets():
+        environment.reset()
+        inner()
+        environment.reset()
+
+    inner = tf.function(steps, autograph=False)
+    outer = tf.function(resets, autograph=False)
+    environment.current_time_step()
+    inner()
+    environment.step([8])
+    outer()
+    inner()
+
+
+def in_a_compiled_function(environment, noise):
+    def steps():
+        steps_in_a_loop(environment, noise, 4)
+
+    inner = tf.function(steps, jit_compile=True, autograph=False)
+    environment.reset()
+    inner()
+    environment.step([8])
+    inner()
+    environment.reset()
+
+
+def in_a_map(environment, noise):
+    def step(i):
+        noise.uniform([])
+        environment.step(i[tf.newaxis])
+        return i
+
+    environment.reset()
+    tf.map_fn(step, tf.range(4))
+    environment.reset()
+    tf.scan(lambda _, i: step(i), tf.range(4), tf.constant(0))
+    environment.step([9])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        in_a_loop,
+        in_a_branch,
+        in_a_compiled_function,
+        pytest.param(in_functions, marks=pytest.mark.slow),
+        pytest.param(in_a_map, marks=pytest.mark.slow),
+    ],
+)
+def test_a_graph_calls_the_environment_in_the_order_of_the_program(program):
+    noise = tf.random.Generator.from_seed(1)
+    environment = tf_py_environment.TFPyEnvironment(Noted())
+    [noted] = environment.envs
+    fresh = environment.get_state()
+    program(environment, noise)
+    expected = noted.calls
+    run = tf.function(lambda: program(environment, noise), autograph=False)
+    for _ in range(50):
+        environment.set_state(fresh)
+        noted.calls = []
+        with environment.reraise():
+            run()
+        assert noted.calls == expected
+
+
 def test_a_compiled_program_keeps_the_order_of_calls_that_need_nothing_of_each_other():
     environment = wrap(length=100)
 

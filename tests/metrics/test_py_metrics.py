@@ -1,6 +1,7 @@
 """Metrics in NumPy, against trajectories worked by hand."""
 
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -244,6 +245,27 @@ def test_python_metric_is_called_from_a_graph(tmp_path):
     assert metric.result() == 0
     tf.train.Checkpoint(metric=metric).restore(path)
     assert metric.result() == 31.5
+
+
+def test_python_metric_gives_its_result_after_the_loop_that_calls_it():
+    class Slow(py_metrics.EnvironmentSteps):
+        def call(self, trajectory):
+            time.sleep(0.001)
+            super().call(trajectory)
+
+    metric, other = TFPyMetric(Slow()), tf.Variable(0)
+
+    @tf.function
+    def observe(trajectory):
+        metric.reset()
+        for _ in tf.range(3):
+            other.assign_add(1)  # TensorFlow orders the loop by this variable.
+            metric(trajectory)
+        return metric.result()
+
+    frame = tf.nest.map_structure(tf.constant, EPISODES[0])
+    steps = int(np.sum(EPISODES[0].step_type != LAST))
+    assert [int(observe(frame)) for _ in range(20)] == [3 * steps] * 20
 
 
 def test_all_fields_of_an_unbatched_frame_get_a_batch():

@@ -1,5 +1,7 @@
 """`TFPyPolicy`: a policy on arrays inside TensorFlow graphs."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -168,3 +170,26 @@ def test_a_policy_without_a_spec_of_time_steps_is_an_error():
     script = scripted_py_policy.ScriptedPyPolicy(None, spec, [(1, np.int32(1))])
     with pytest.raises(ValueError, match="policy: got a ScriptedPyPolicy without a"):
         tf_py_policy.TFPyPolicy(script)
+
+
+def test_a_policy_acts_in_the_order_of_the_program():
+    class Slow(py_policy.PyPolicy):
+        calls = 0
+
+        def _action(self, time_step, policy_state, seed=None):
+            time.sleep(0.001)
+            self.calls += 1
+            return policy_step.PolicyStep(np.int32(self.calls % 4))
+
+    policy, other = tf_py_policy.TFPyPolicy(Slow(TIME_STEP, ACTION)), tf.Variable(0)
+
+    @tf.function
+    def act(time_step):
+        first = policy.action(time_step).action
+        for _ in tf.range(2):
+            other.assign_add(1)  # TensorFlow orders the loop by this variable.
+            policy.action(time_step)
+        return first, policy.action(time_step).action
+
+    for _ in range(20):
+        assert [int(action[0]) for action in act(step([2.0]))] == [1, 0]

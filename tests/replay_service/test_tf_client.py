@@ -29,6 +29,7 @@ def server(start_server):
             )
             for name, signature in (
                 ("plain", None),
+                ("ordered", None),
                 ("signed", STEP),
                 ("pairs", [tf.TensorSpec([2], tf.int64)]),
             )
@@ -53,6 +54,33 @@ def step(value):
 def insert(client, value, tables, priority=1.0):
     priorities = tf.fill([len(tables)], tf.constant(priority, tf.float64))
     return client.insert(step(value), tf.constant(tables), priorities)
+
+
+def test_samples_and_inserts_are_made_in_the_order_of_the_program(client, monkeypatch):
+    other, now = tf.Variable(0), client._client.insert
+
+    def insert_later(*arguments):
+        time.sleep(0.01)
+        now(*arguments)
+
+    monkeypatch.setattr(client._client, "insert", insert_later)
+
+    def body(i):
+        other.assign_add(1)  # TensorFlow orders the loop by this variable.
+        priorities = tf.ones([1], tf.float64)
+        client.insert([tf.zeros([2]), i], tf.constant(["ordered"]), priorities)
+        return i + 1
+
+    @tf.function(autograph=False)
+    def go(first, end):
+        before = client.sample("ordered", DTYPES).data[1]
+        tf.while_loop(lambda i: i < end, body, [first])
+        return before, client.sample("ordered", DTYPES).data[1]
+
+    insert(client, 9, ["ordered"])
+    for first in (10, 20):
+        start = tf.constant(first, tf.int64)
+        assert [int(value) for value in go(start, start + 10)] == [first - 1, first + 9]
 
 
 def test_what_is_inserted_is_sampled_without_a_time_dimension(client, run):

@@ -1,4 +1,5 @@
 import pathlib
+import time
 
 import keras
 import numpy as np
@@ -135,17 +136,27 @@ def test_pictures_are_compressed_and_come_back(tmp_path):
 
 def test_records_batches_of_one_in_a_graph(tmp_path):
     path = str(tmp_path / "frames")
-    observer = TFRecordObserver(path, SPEC)
+
+    class Slow(TFRecordObserver):
+        def write(self, *data):
+            time.sleep(0.001)
+            super().write(*data)
+
+    observer, other = Slow(path, SPEC), tf.Variable(0)
 
     @tf.function
     def write(count):
+        observer({"x": tf.zeros([1, 2]), "n": count[None]})
         for i in tf.range(count):
+            other.assign_add(1)  # TensorFlow orders the loop by this variable.
             observer({"x": tf.fill([1, 2], tf.cast(i, tf.float32)), "n": i[None]})
+        observer({"x": tf.zeros([1, 2]), "n": count[None]})
 
-    write(tf.constant(3, tf.int64))
+    for _ in range(5):
+        write(tf.constant(3, tf.int64))
     observer({"x": np.zeros((1, 2), np.float32), "n": np.array([9])})
     observer.close()
-    assert numbers_in(load_tfrecord_dataset(path)) == [0, 1, 2, 9]
+    assert numbers_in(load_tfrecord_dataset(path)) == [3, 0, 1, 2, 3] * 5 + [9]
 
 
 def test_a_larger_batch_is_an_error(tmp_path):

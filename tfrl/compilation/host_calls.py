@@ -211,8 +211,6 @@ def call(
     channel: CallChannel,
     fallback: HostFunction | None = None,
     name: str | None = None,
-    *,
-    in_order: bool = False,
 ) -> list[tf.Tensor]:
     """Calls a Python function from a graph, whether or not XLA compiles it.
 
@@ -221,13 +219,11 @@ def call(
         are converted.
       inputs: Tensors; of fully defined shapes under XLA.
       output_specs: See `host_call`.
-      channel: See `host_call`. The channel's `raising` raises exceptions as they are.
+      channel: See `host_call`; it orders the calls of other graphs, too. The channel's
+        `raising` raises exceptions as they are.
       fallback: See `host_call`. It has no effect in graphs that XLA does not compile,
         which end at an exception.
       name: See `host_call`.
-      in_order: Whether calls that share the channel are made in the program's order in
-        other graphs too, which takes longer. Under XLA they are always made in this
-        order.
 
     Returns:
       A tensor for each of `output_specs`.
@@ -252,16 +248,7 @@ def call(
             channel.keep(error)
             raise
 
-    if in_order:
-        return ordered_calls.call_in_order(
-            channel.state, kept, inputs, output_specs, name
-        )
-    outputs: list[tf.Tensor] = graph_calls.numpy_function(
-        kept, list(inputs), [spec.dtype for spec in output_specs], name
-    )
-    for output, spec in zip(outputs, output_specs, strict=True):
-        output.set_shape(spec.shape)
-    return outputs
+    return ordered_calls.call_in_order(channel.state, kept, inputs, output_specs, name)
 
 
 def _device_of_trace() -> str:

@@ -27,7 +27,7 @@ class OrderedCalls:
     @tf.autograph.experimental.do_not_convert
     def __call__(
         self,
-        function: Callable[..., Sequence[Any]],
+        function: Callable[..., Sequence[Any] | None],
         inputs: Sequence[tf.Tensor],
         output_specs: Sequence[tf.TensorSpec],
     ) -> list[tf.Tensor]:
@@ -35,7 +35,7 @@ class OrderedCalls:
 
         Args:
           function: Takes the inputs as arrays and returns arrays or numbers, as many as
-            there are `output_specs`.
+            there are `output_specs`; or None if there are none.
           inputs: Tensors, or values that can be converted to tensors.
           output_specs: The specs of the results; dimensions may be None.
 
@@ -43,18 +43,16 @@ class OrderedCalls:
           The results as tensors. An exception of `function` is raised unchanged in
           eager code; in a graph, TensorFlow raises a `tf.errors` error with its text.
         """
-        if tf.executing_eagerly():
-            results = function(*(np.asarray(x) for x in inputs))
-            return [
-                tf.convert_to_tensor(result, spec.dtype)
-                for result, spec in zip(results, output_specs, strict=True)
-            ]
+        dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
 
         def call(*arrays: np.ndarray) -> list[np.ndarray]:
             results = function(*arrays)
-            dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
-            return [np.asarray(r, d) for r, d in zip(results, dtypes, strict=True)]
+            pairs = zip([] if results is None else results, dtypes, strict=True)
+            return [np.asarray(result, dtype) for result, dtype in pairs]
 
+        if tf.executing_eagerly():
+            results = call(*(np.asarray(x) for x in inputs))
+            return [tf.convert_to_tensor(result) for result in results]
         return call_in_order(self._state, call, inputs, output_specs)
 
 
@@ -68,25 +66,23 @@ def call_in_order(
     """Calls a Python function from a graph, in the order of the program.
 
     Args:
-      state: The variable that orders the calls that share it. Each call reads it, and
-        assigns the same value to it.
+      state: The variable that orders the calls that share it. Each call reads it
+        before, and assigns the same value to it after.
       function: Takes the inputs as arrays, and returns arrays of `output_specs`.
       inputs: Tensors, or values that can be converted to tensors.
       output_specs: The specs of the results; dimensions may be None.
       name: The name of the operation.
     """
-
-    def call(value: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
-        return [np.copy(value), *function(*arrays)]
-
-    value, *results = graph_calls.numpy_function(
-        call,
-        [state.read_value(), *inputs],
-        [state.dtype, *(spec.dtype for spec in output_specs)],
-        name,
-    )
-    value.set_shape(state.shape)
-    state.assign(value, read_value=False)
+    value = state.read_value()
+    with tf.control_dependencies([value]):
+        results = graph_calls.numpy_function(
+            function, inputs, [spec.dtype for spec in output_specs], name
+        )
+    # A call without results is an operation.
+    with tf.control_dependencies(tf.nest.flatten(results)):
+        state.assign(value, read_value=False)
+    if not output_specs:
+        return []
     for result, spec in zip(results, output_specs, strict=True):
         result.set_shape(spec.shape)
     return results

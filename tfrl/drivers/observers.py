@@ -96,9 +96,7 @@ class HostObserver:
             call(*leaves)
             return
         inputs = [tf.convert_to_tensor(leaf) for leaf in leaves]
-        host_calls.call(
-            call, inputs, [], self._channel, name="host_observer", in_order=True
-        )
+        host_calls.call(call, inputs, [], self._channel, name="host_observer")
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:

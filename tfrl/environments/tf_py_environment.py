@@ -20,7 +20,6 @@ import tree
 from tfrl.compilation import (
     compile_errors,
     context,
-    graph_calls,
     host_calls,
     words,
 )
@@ -203,9 +202,10 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
                 "outside, because the size of the pictures is not known while "
                 "compiling; render outside of it."
             )
-        picture = graph_calls.numpy_function(render, [], tf.uint8)
-        picture.set_shape([self._batch_size, None, None, 3])
-        return picture
+        spec = tf.TensorSpec([self._batch_size, None, None, 3], tf.uint8)
+        return host_calls.call(
+            lambda: [render()], [], [spec], self._channel, name="render"
+        )[0]
 
     def close(self) -> None:
         """Closes the Python environment, and the threads that were made for it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import graph_calls
+from tfrl.compilation import ordered_calls
 from tfrl.metrics import py_metric as py_metric_lib
 from tfrl.metrics import tf_metric
 
@@ -28,6 +28,7 @@ class TFPyMetric(tf_metric.TFStepMetric):
         super().__init__(name=name or py_metric.name, prefix=py_metric.prefix)
         self._py_metric = py_metric
         self._dtype = tf.as_dtype(dtype)
+        self._ordered_calls = ordered_calls.OrderedCalls()
 
     def call(self, trajectory: Any) -> Any:
         """Calls the Python metric with `trajectory`; returns `trajectory`."""
@@ -35,17 +36,16 @@ class TFPyMetric(tf_metric.TFStepMetric):
         def update(*flat: Any) -> None:
             self._py_metric(tf.nest.pack_sequence_as(trajectory, flat))
 
-        graph_calls.numpy_function(update, tf.nest.flatten(trajectory), [])
+        self._ordered_calls(update, tf.nest.flatten(trajectory), [])
         return trajectory
 
     def result(self) -> tf.Tensor:
         """Returns the Python metric's result, `[]`."""
-        as_numpy = self._dtype.as_numpy_dtype
-        value = graph_calls.numpy_function(
-            lambda: as_numpy(self._py_metric.result()), [], self._dtype
+        [value] = self._ordered_calls(
+            lambda: [self._py_metric.result()], [], [tf.TensorSpec(None, self._dtype)]
         )
         return tf.ensure_shape(value, [])
 
     def reset(self) -> None:
         """Resets the Python metric."""
-        graph_calls.numpy_function(self._py_metric.reset, [], [])
+        self._ordered_calls(self._py_metric.reset, [], [])

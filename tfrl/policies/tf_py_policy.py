@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import graph_calls, python_threads
+from tfrl.compilation import ordered_calls, python_threads
 from tfrl.policies import py_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
@@ -71,6 +71,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
             )
         self._py_policy = policy
         self._py_policy_is_batched = py_policy_is_batched
+        self._ordered_calls = ordered_calls.OrderedCalls()
 
     def _variables(self) -> Sequence[Any]:
         return []
@@ -154,11 +155,9 @@ class TFPyPolicy(tf_policy.TFPolicy):
             ]
             return [array[np.newaxis] for array in arrays] if adds_batch else arrays
 
-        outputs = graph_calls.numpy_function(
-            flat_outputs, inputs, map_tensor_spec_to_dtypes_list(specs)
+        outputs = self._ordered_calls(
+            flat_outputs, inputs, [tf.TensorSpec(None, leaf.dtype) for leaf in specs]
         )
-        # An eager `tf.numpy_function` returns a single output without its list.
-        outputs = tf.nest.flatten(outputs)
         for output, leaf in zip(outputs, specs, strict=True):
             output.set_shape(tf.TensorShape(outer).concatenate(leaf.shape))
         return tf.nest.pack_sequence_as(spec, outputs)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.compilation import ordered_calls
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
@@ -59,6 +60,9 @@ class TFClient:
             "timeout": timeout,
         }
         self._client = Client(server_address, **self._access)
+        with tf.init_scope(), tf.device("CPU:0"):
+            # Orders the operations of a graph.
+            self._order = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._idle = idle_pool.IdlePool(SamplerSession.close)
 
     @property
@@ -81,7 +85,7 @@ class TFClient:
         """
         dtypes = [tf.as_dtype(dtype) for dtype in tree.flatten(data_dtypes)]
         with tf.name_scope(name or f"{self._name}_sample"):
-            values = _call(
+            values = self._call(
                 lambda table: self._sample(table, dtypes),
                 [tf.convert_to_tensor(table, tf.string)],
                 [*SampleInfo.tf_dtypes(), *dtypes],
@@ -129,7 +133,7 @@ class TFClient:
                 f"{priorities.shape} and {tables.shape}."
             )
         with tf.name_scope(name or f"{self._name}_insert"):
-            return _call(self._insert, [tables, priorities, *data], [])
+            return self._call(self._insert, [tables, priorities, *data], [])
 
     def update_priorities(
         self, table: Any, keys: Any, priorities: Any, name: str | None = None
@@ -154,7 +158,7 @@ class TFClient:
             tf.convert_to_tensor(priorities, tf.float64),
         ]
         with tf.name_scope(name or f"{self._name}_update_priorities"):
-            return _call(self._update, arguments, [])
+            return self._call(self._update, arguments, [])
 
     def _sample(self, table: bytes, dtypes: Sequence[Any]) -> list[np.ndarray]:
         name = table.decode()
@@ -209,20 +213,27 @@ class TFClient:
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
         self._client.mutate_priorities(table.decode(), updates=updates)
 
-
-def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:
-    """Calls a function of arrays eagerly, or adds its call to the graph."""
-    if not tf.executing_eagerly():
-        return tf.numpy_function(_with_known_errors(function), arguments, dtypes)
-    try:
-        values = function(*[argument.numpy() for argument in arguments])
-    except ValueError as error:
-        raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
-    except RuntimeError as error:
-        raise tf.errors.NotFoundError(None, None, str(error)) from error
-    if values is None:
-        return None
-    return [tf.constant(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
+    def _call(
+        self, function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]
+    ) -> Any:
+        """Calls a function of arrays eagerly, or adds its call to the graph."""
+        if not tf.executing_eagerly():
+            # A call without results returns its operation, which needs one.
+            specs = [tf.TensorSpec(None, dtype) for dtype in dtypes or [tf.int64]]
+            known = _with_known_errors(function)
+            results = ordered_calls.call_in_order(
+                self._order, lambda *arrays: known(*arrays) or [0], arguments, specs
+            )
+            return results if dtypes else results[0].op
+        try:
+            values = function(*[argument.numpy() for argument in arguments])
+        except ValueError as error:
+            raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
+        except RuntimeError as error:
+            raise tf.errors.NotFoundError(None, None, str(error)) from error
+        if values is None:
+            return None
+        return [tf.constant(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
 
 
 def _with_known_errors(function: Callable[..., Any]) -> Callable[..., Any]:

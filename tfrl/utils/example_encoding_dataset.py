@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf import message
 
-from tfrl.compilation import graph_calls, internals
+from tfrl.compilation import internals, ordered_calls
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
@@ -106,6 +106,7 @@ class TFRecordObserver:
             tf.io.gfile.makedirs(folder)
         encode_spec_to_file(self.output_path + SPEC_FILE_EXTENSION, tensor_data_spec)
         self._writer = tf.io.TFRecordWriter(self.output_path)
+        self._ordered_calls = ordered_calls.OrderedCalls()
 
     def __call__(self, data: Any) -> None:
         """Records a frame; see `py_mode`.
@@ -129,7 +130,7 @@ class TFRecordObserver:
                     "1, since a recording is one environment's; give each its own "
                     "file, with BatchedObserverUnbatching and py_mode=True."
                 )
-        graph_calls.numpy_function(self.write, tensors, [], name="encoder_observer")
+        self._ordered_calls(self.write, tensors, [])
 
     def write(self, *data: Any) -> None:
         """Records a frame given as flat arrays: `[1, ...]`, or `[...]` in `py_mode`."""

@@ -39,6 +39,21 @@ def test_regret_is_the_mean_over_the_last_rounds():
     assert float(metric.result()) == 0.0
 
 
+@pytest.mark.parametrize("name", ["RegretMetric", "SuboptimalArmsMetric"])
+def test_a_baseline_is_asked_after_the_round_whose_reward_is_given(name):
+    # An environment in Python knows its best arms for the round that it has taken.
+    def baseline(observation):
+        return tf.numpy_function(lambda: np.zeros(2, np.int32), [], tf.int32)
+
+    call = tf.function(getattr(metrics, name)(baseline).call)
+    graph = call.get_concrete_function(FRAMES[0]).graph
+    [asked] = [op for op in graph.get_operations() if "PyFunc" in op.type]
+    leaves = len(tf.nest.flatten(FRAMES[0]))
+    given = tf.nest.pack_sequence_as(FRAMES[0], graph.inputs[:leaves])
+    rewards = [leaf.op.name for leaf in tf.nest.flatten(given.reward)]
+    assert [op.name for op in asked.control_inputs] == rewards
+
+
 def test_regret_takes_the_reward_of_a_dictionary():
     metric = metrics.RegretMetric(lambda x: x[:, 0])
     reward = {"reward": [0.5, 1.5], "constraint": [9.0, 9.0]}

@@ -39,7 +39,9 @@ class _LastMetric(tf_metric.TFStepMetric):
         """Returns the number of each round, `[B]`."""
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        values = tf.cast(self._values(trajectory), tf.float64)
+        # A baseline may ask the environment, which has to take the round before.
+        with tf.control_dependencies(tf.nest.flatten(trajectory.reward)):
+            values = tf.cast(self._values(trajectory), tf.float64)
         self._last.assign(tf.cast(tf.reduce_mean(values), self.dtype))
         return trajectory
 

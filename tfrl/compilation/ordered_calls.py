@@ -21,7 +21,7 @@ class OrderedCalls:
 
     def __init__(self) -> None:
         """Creates the variable that orders the calls."""
-        with tf.init_scope():
+        with tf.init_scope(), tf.device("CPU:0"):
             self._state = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
 
     @tf.autograph.experimental.do_not_convert

@@ -19,6 +19,16 @@ _KEPT = {
     "up to the newest": (slice(2, 5), [2, 3, 4]),
     "beyond the end": (slice(4, 10), [4]),
     "without the last": (slice(-3, -1), [2, 3]),
+    "all kept without the last": (slice(None, -1), [2, 3]),
+    "all kept without two": (slice(None, -2), [2]),
+    "all kept without themselves": (slice(None, -3), []),
+    "kept up to a number": (slice(None, 4), [2, 3]),
+    "up to the first": (slice(None, 0), []),
+    "up to before the first": (slice(None, -9), []),
+    "every other kept": (slice(None, -1, 2), [2]),
+    "kept backwards": (slice(-1, None, -1), [4, 3, 2]),
+    "kept backwards from a number": (slice(3, None, -1), [3, 2]),
+    "every other kept backwards": (slice(-1, None, -2), [4, 2]),
     "mixed signs": (slice(-2, 4), [3]),
     "every other": (slice(-3, None, 2), [2, 4]),
     "backwards": (slice(-1, -4, -1), [4, 3, 2]),
@@ -48,7 +58,12 @@ def test_history_is_indexed_like_a_list_of_all_steps(client, filled):
 
 @pytest.mark.parametrize(
     "key",
-    [0, -5, -6, slice(None), slice(-4, None), slice(0, 2), slice(-10, -1), [1], [-6]],
+    [
+        *(0, -5, -6, [1], [-6]),
+        *(slice(None), slice(None, None, -1), slice(None, None, 2)),
+        *(slice(-4, None), slice(0, 2), slice(-10, -1)),
+        *(slice(None, 1), slice(None, -4), slice(1, None, -1), slice(-4, None, -1)),
+    ],
     ids=str,
 )
 def test_steps_that_are_not_kept_cannot_be_referred_to(client, key, filled):
@@ -59,6 +74,21 @@ def test_steps_that_are_not_kept_cannot_be_referred_to(client, key, filled):
         r"TrajectoryColumn at path \('b', .*\) got \[.*None.*num_keep_alive_refs",
     ):
         writer.history["b"][key]
+
+
+# Before the first step is dropped, history is a list; `[-3:]` of 2 steps is an error.
+_FULL = [slice(None), slice(None, -1), slice(None, None, -1), slice(-1, None, -1)]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("key", [*_FULL, slice(None, 1), slice(0, None), 0, -1, [-1]])
+def test_all_steps_of_a_history_that_has_dropped_none_can_be_referred_to(
+    client, filled, steps, key
+):
+    column = filled(client, steps=steps).history["b"][key]
+    values = list(range(steps))
+    expected = [values[i] for i in key] if isinstance(key, list) else values[key]
+    assert list(column.steps) == np.ravel(expected).tolist()
 
 
 def test_more_steps_than_there_are_cannot_be_referred_to(client, filled):

@@ -145,7 +145,9 @@ class ColumnHistory:
 
         Args:
           key: An integer for a single step, squeezed; a slice; or a list of integers.
-            Negative integers count back from the newest step.
+            Negative integers count back from the newest step. A slice with one bound,
+            such as `[:-1]` or `[-1::-1]`, that is open towards the past ends at the
+            oldest step that is kept.
 
         Raises:
           ValueError: If one of the steps has no value or is no longer kept.
@@ -191,10 +193,26 @@ class ColumnHistory:
             # A request for too many steps must fail, not return fewer steps.
             missing = [None] * (-length - key.start)
             return from_steps(column, self._checked([*missing, *found], key))
+        found = self._kept_of_open(key, found)
         if found and found.step == 1 and self._are_there(found[0]):
             start = column.buffers.start + found[0]
             return TrajectoryColumn(column, start, len(found))
         return from_steps(column, self._checked(found, key))
+
+    def _kept_of_open(self, key: slice, found: range) -> range:
+        """Returns the positions of a slice that is open towards the past alone.
+
+        As in Reverb, such a slice ends at the oldest step that is kept, as long as the
+        bound that it has is not older. Other slices are left as they are.
+        """
+        length = len(self)
+        oldest = max(length - self._column.keep, 0)
+        start, stop, step = key.indices(length)
+        if step > 0 and key.start is None and key.stop is not None:
+            return found if 0 < stop < oldest else range(oldest, stop, step)
+        if step < 0 and key.stop is None and key.start is not None:
+            return found if start < oldest else range(start, oldest - 1, step)
+        return found
 
     def _are_there(self, position: int) -> bool:
         """Returns True if all steps from `position` on are known to be usable."""

@@ -60,3 +60,28 @@ def test_a_pipe_in_place_of_the_state_is_written_again(tmp_path):
     os.mkfifo(tmp_path / "checkpoint")
     checkpoint_files.repair_state(str(tmp_path))
     assert 'path: "ckpt-1"' in (tmp_path / "checkpoint").read_text()
+
+
+@pytest.mark.parametrize(
+    "listed", ["/home/me/ckpt-1", "../other/ckpt-1", "*", "ckpt-1.index", "ckpt-x"]
+)
+def test_a_state_that_names_another_folders_checkpoints_is_written_again(
+    listed, tmp_path
+):
+    """TensorFlow's manager would delete them, as the oldest ones."""
+    tf.train.Checkpoint(variable=tf.Variable(1.0)).write(str(tmp_path / "ckpt-2"))
+    state = tmp_path / "checkpoint"
+    names = [f'all_model_checkpoint_paths: "{name}"\n' for name in (listed, "ckpt-2")]
+    state.write_text('model_checkpoint_path: "ckpt-2"\n' + "".join(names))
+    checkpoint_files.repair_state(str(tmp_path))
+    found = tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_paths
+    assert list(found) == [str(tmp_path / "ckpt-2")]
+
+
+def test_a_state_that_is_a_link_is_written_again(tmp_path):
+    tf.train.Checkpoint(variable=tf.Variable(1.0)).write(str(tmp_path / "ckpt-2"))
+    (tmp_path / "own").write_text("own")
+    (tmp_path / "checkpoint").symlink_to(tmp_path / "own")
+    checkpoint_files.repair_state(str(tmp_path))
+    assert not (tmp_path / "checkpoint").is_symlink()
+    assert (tmp_path / "own").read_text() == "own"

@@ -90,6 +90,24 @@ def test_a_process_may_lock_a_directory_again(tmp_path, lock):
     assert lock(tmp_path / "link") is first
 
 
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_lock_that_leads_to_another_file_leaves_it(make, tmp_path, lock):
+    own = tmp_path / "own"
+    own.write_text("own")
+    make(own, tmp_path / "lock")
+    with pytest.raises(OSError, match=r"it is a link, to|has other names, whi"):
+        lock()
+    assert own.read_text() == "own"
+
+
+def test_the_name_of_a_holder_gives_a_terminal_no_commands(tmp_path, lock, caplog):
+    holder = {"pid": "\x1b[2J", "host": "\x9b2J"}
+    (tmp_path / "lock").write_text(json.dumps(holder))
+    lock()
+    (record,) = caplog.records
+    assert r"process \x1b[2J on host \x9b2J since None" in record.getMessage()
+
+
 def test_another_process_is_refused_by_name(tmp_path, start, lock):
     process = start(tmp_path)
     with pytest.raises(directory_lock.DirectoryLockedError) as error:

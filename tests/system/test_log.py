@@ -51,3 +51,18 @@ def test_each_application_shows_it_once(before, shown):
         [sys.executable, "-c", program], capture_output=True, text=True
     )
     assert (run.stdout, run.stderr) == ("", shown)
+
+
+def test_a_text_gives_a_terminal_no_commands(capsys):
+    evil = "\x1b]0;owned\x07 \x9b2J \r\b\x7f\0 \u202egnp"
+    escaped = r"\x1b]0;owned\x07 \x9b2J \r\x08\x7f\x00 \u202egnp"
+    assert log.plain(evil) == escaped
+    log.info(evil)
+    log.say(evil)
+    assert capsys.readouterr() == (f"{escaped}\n", f"{escaped}\n")
+
+
+def test_other_texts_stay_as_they_are():
+    text = "a\tb\nc äöü 強化学習 \U0001f600"
+    assert log.plain(text) == text
+    assert log.plain(3) == "3"

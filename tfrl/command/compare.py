@@ -16,6 +16,7 @@ from absl import flags
 
 from tfrl.algorithms import comparing
 from tfrl.command import parsing, program
+from tfrl.system import log
 
 
 def main(words: Sequence[str]) -> None:
@@ -43,7 +44,7 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     compared = comparing.compare(
         *folders, metric=given.metric, normalize=_ranges(given.normalize)
     )
-    print(compared)
+    log.say(compared)
     if given.out is not None:
         compared.write(given.out)
         print(f"Outputs: {given.out}")

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from absl import flags
 
 import tfrl
+from tfrl.system import log
 
 # The flags whose values come to the loops and environments by another name.
 _ORIGINS = {
@@ -24,7 +25,7 @@ _ORIGINS = {
 
 def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
     """Prints an error and a hint, and exits with status 2."""
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {log.plain(message)}", file=sys.stderr)
     print(f"({hint})", file=sys.stderr)
     sys.exit(2)
 
@@ -51,7 +52,8 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     # Gymnasium colours its warnings.
     text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
     # tqdm writes above its bars.
-    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
+    line = log.plain(" ".join(text.split()))
+    tqdm.tqdm.write(f"warning: {line}", file=sys.stderr)
 
 
 def describe(error: Exception) -> str:

@@ -19,7 +19,7 @@ from absl import flags
 from tfrl import eval as evaluation
 from tfrl.algorithms import learning
 from tfrl.command import parsing, saved_policy
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 
 
 def main(words: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
             )
         )
         return
-    print(
+    log.say(
         f"{given.num_episodes} episodes of {saved.env}: mean return {result.mean:.1f}, "
         f"standard deviation {result.std:.1f}, median {result.median:.1f}, from "
         f"{result.returns.min():.1f} to {result.returns.max():.1f}; mean length "

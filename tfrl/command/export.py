@@ -23,7 +23,7 @@ from absl import flags
 from tfrl.algorithms import learning
 from tfrl.command import parsing, program
 from tfrl.reports import model_card
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 from tfrl.train.runs import run_files
 
 FORMATS = ["onnx", "litert", "savedmodel", "numpy"]
@@ -62,11 +62,11 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     if given.format == "numpy":
         size += path.with_suffix(".npz").stat().st_size
     card = model_card.write(folder, output)
-    print(
+    log.say(
         f"{path}: {size:,} bytes; acts as the policy does on "
         f"{checking.NUM_OBSERVATIONS:,} observations"
     )
-    print(f"Card: {card}")
+    log.say(f"Card: {card}")
 
 
 def only(folders: Sequence[str]) -> pathlib.Path:

@@ -18,7 +18,7 @@ from absl import flags
 from tfrl import eval as evaluation
 from tfrl import train
 from tfrl.command import parsing, saved_policy
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 
 
 def main(words: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
     result = evaluator.run(max_steps=given.max_steps)
     for episode, value in enumerate(result.returns, start=1):
         print(f"episode {episode}: return {value:.1f}")
-    print(
+    log.say(
         f"{num_episodes} episodes of {saved.env}: mean return {result.mean:.1f}, "
         f"standard deviation {result.std:.1f}, from {result.returns.min():.1f} to "
         f"{result.returns.max():.1f}"
@@ -59,4 +59,4 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
                 num_episodes=given.video_episodes,
                 seed=saved.seed,
             )
-        print(f"Video: {video}")
+        log.say(f"Video: {video}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -101,7 +102,7 @@ def _exit_with(error: Exception, *, shows_traceback: bool) -> NoReturn:
     """Exits with the message of an error."""
     is_of_users_code = errors.is_of_users_code(error)
     if shows_traceback or is_of_users_code:
-        traceback.print_exc()
+        print(log.plain(traceback.format_exc()), file=sys.stderr)
     if is_of_users_code:
         errors.exit_with(" ".join([f"{error!r}.", *error.__notes__]))
     errors.exit_with(

@@ -21,6 +21,7 @@ from absl import flags
 
 from tfrl.command import export, parsing, program
 from tfrl.reports import model_card
+from tfrl.system import log
 from tfrl.train.runs import run_files
 
 
@@ -62,4 +63,4 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
         folder_path=str(folder),
         commit_message=f"Upload {run.resolve().name}",
     )
-    print(f"{folder} is at {url}")
+    log.say(f"{folder} is at {url}")

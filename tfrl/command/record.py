@@ -29,7 +29,7 @@ from absl import flags
 from tfrl import datasets, environments, replay_buffers
 from tfrl.algorithms import recordings, registry, run_folders
 from tfrl.command import parsing, saved_policy
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 
 
 def main(words: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
     if len(returns):
         low, high = returns.min(), returns.max()
         text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"
-    print(text)
+    log.say(text)
 
 
 def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str:

@@ -16,6 +16,7 @@ from absl import flags
 from tfrl.algorithms import registry, run_folders
 from tfrl.command import parsing, program
 from tfrl.reports import evidence, report
+from tfrl.system import log
 
 
 def main(words: Sequence[str]) -> None:
@@ -48,8 +49,8 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     kinds = run_folders.kinds()
     runs = [evidence.Evidence.of_folder(folder, kinds) for folder in folders]
     for each in report.write(folders, path, _defaults(runs[0]), runs):
-        print(each)
-    print(f"The report is {path}.")
+        log.say(each)
+    log.say(f"The report is {path}.")
 
 
 def _defaults(run: evidence.Evidence) -> dict[str, object]:

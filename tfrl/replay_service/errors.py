@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfrl.system import log
+
 
 class ReverbError(Exception):
     """Base class of the errors of the replay service."""
@@ -64,4 +66,4 @@ def from_meta(meta: Mapping[str, Any]) -> Exception:
       meta: The `code` and the `message` of the error.
     """
     kind = _BY_CODE.get(str(meta.get("code")), ReverbError)
-    return kind(str(meta.get("message", "The server gave no reason.")))
+    return kind(log.plain(meta.get("message", "The server gave no reason.")))

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.savers import checkpoint_files, checkpoint_names, finite
-from tfrl.system import paths
+from tfrl.system import log, paths
 
 # A message lists at most this many variables.
 _MOST_LINES = 8
@@ -28,6 +28,10 @@ class CheckpointError(RuntimeError):
     None of a directory's checkpoints can be used, or they belong to a program with
     other variables, or the variables to save are not finite.
     """
+
+    def __init__(self, text: str) -> None:
+        """Stores the text, parts of which may be from the files; see `log.plain`."""
+        super().__init__(log.plain(text))
 
 
 class Checkpointer:
@@ -268,7 +272,7 @@ def use_latest(
         if failures:
             warnings.warn(
                 "CHECKPOINT DAMAGED: these cannot be used:\n"
-                + "\n".join(failures)
+                + log.plain("\n".join(failures))
                 + f"\nGoing on from the last good one, {path}.",
                 RuntimeWarning,
                 stacklevel=4,

@@ -30,7 +30,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tfrl.system import file_lock, files
+from tfrl.system import file_lock, files, log
 
 NAME = "lock"
 
@@ -259,7 +259,7 @@ def _write(path: pathlib.Path) -> dict[str, Any]:
 def _locked(path: pathlib.Path, holder: dict[str, Any]) -> str:
     if holder.get("pid") is None:
         return f"locked by another process (file {path})"
-    return (
+    return log.plain(
         f"locked by process {holder['pid']} on host {holder.get('host')} since "
         f"{holder.get('since')} (file {path})"
     )

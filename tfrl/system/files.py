@@ -75,7 +75,10 @@ def open_to_append(path: str | os.PathLike[str], mode: str = "a", **how: Any) ->
     Raises:
       OSError: It is a link, or no file, or cannot be written.
     """
-    check_plain(path)
+    try:
+        check_plain(path)
+    except OSError as error:
+        raise OSError(f"{os.fspath(path)}: {error}.") from None
     if os.path.exists(path) and os.stat(path).st_nlink > 1:
         write_bytes(path, pathlib.Path(path).read_bytes())
     return open(path, mode, opener=open_plain, **how)
@@ -90,8 +93,8 @@ def check_plain(path: str | os.PathLike[str]) -> None:
     """Raises an OSError for a link, and for what is no file: a pipe never ends."""
     if os.path.islink(path):
         raise OSError(
-            f"{os.fspath(path)} is a link, to {os.readlink(path)!r}, which is not "
-            "followed, since it may be somebody else's; put the file itself there"
+            f"it is a link, to {os.readlink(path)!r}, and not followed, since it may "
+            "be somebody else's; put the file itself there"
         )
     if os.path.exists(path) and not os.path.isfile(path):
         raise OSError("it is no file")

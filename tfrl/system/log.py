@@ -15,15 +15,34 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 
 _LOGGER = logging.getLogger("tfrl")
+# All but tabs and the ends of lines; the last ones turn the direction of writing.
+_CONTROLS = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: object) -> str:
+    r"""Returns a text that gives a terminal no commands, whoever wrote it.
+
+    >>> from tfrl.system import log
+    >>> log.plain("\x1b[2Jgone")
+    '\\x1b[2Jgone'
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], str(text))
+
+
+def say(text: object) -> None:
+    """Prints a text, which may have parts from a file or a server; see `plain`."""
+    print(plain(text))
 
 
 def info(text: str) -> None:
     """Logs a line, or writes it to standard error if no handler would show it."""
+    text = plain(text)
     if _LOGGER.isEnabledFor(logging.INFO) and _LOGGER.hasHandlers():
         _LOGGER.info(text, stacklevel=2)
     elif _LOGGER.level <= logging.INFO > _LOGGER.manager.disable:

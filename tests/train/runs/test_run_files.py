@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tfrl.train.runs import run_files
+from tfrl.train.runs import run_directory, run_files
 
 DEEP = "[" * 100_000
 
@@ -149,3 +149,64 @@ def test_a_film_that_is_a_link_is_not_followed(path):
     assert run_files.read_film(path, 100) is None
     assert run_files.read_film(secret, 100) == b"secret"
     assert run_files.read_film(secret, 5) is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("checkpoints", "policy/variables/variables.index", "tensorboard/inner"),
+        *("export/notes.txt", "runs/seed_0", "programs", "final_policy.old"),
+    ],
+)
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_a_link_in_a_folder_that_libraries_use_is_named(place, is_missing, tmp_path):
+    path, target = tmp_path / "run" / place, tmp_path / "home"
+    path.parent.mkdir(parents=True)
+    if not is_missing:
+        target.mkdir()
+    path.symlink_to(target)
+    (tmp_path / "run" / "config.json").write_text("{}")
+    expected = rf"^{path}: it is a link, to '{target}', expected a folder or a file of"
+    for use in (
+        lambda: run_files.check_links(tmp_path / "run"),
+        lambda: run_files.read_config(tmp_path / "run" / "config.json"),
+        lambda: run_directory.RunDirectory(tmp_path / "run", {}, overwrite=True),
+    ):
+        with pytest.raises(run_files.RunDirectoryError, match=expected):
+            use()
+    assert path.is_symlink()
+
+
+def test_the_folder_of_a_run_may_be_a_link_and_hold_own_ones(tmp_path):
+    run = tmp_path / "disk" / "run"
+    (run / "policy").mkdir(parents=True)
+    (run / "runs" / "seed_0").mkdir(parents=True)
+    (run / "runs" / "seed_0" / "notes").symlink_to(tmp_path)
+    (run / "notes").symlink_to(tmp_path)
+    (tmp_path / "logs").symlink_to(run)
+    (run / "config.json").write_text('{"seed": 1}')
+    assert run_files.read_config(tmp_path / "logs" / "config.json") == {"seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (run_files.read_config, "config.json"),
+        (run_files.read_rows, "diagnostics.jsonl"),
+        (run_files.read_metrics, "metrics.csv"),
+    ],
+)
+def test_a_file_that_is_a_link_is_not_read(read, name, tmp_path):
+    (tmp_path / "own").write_text("{}")
+    (tmp_path / name).symlink_to(tmp_path / "own")
+    with pytest.raises(run_files.RunDirectoryError, match=rf"{name}: .* is a link, to"):
+        read(tmp_path / name)
+
+
+def test_an_error_and_a_warning_give_a_terminal_no_commands(tmp_path):
+    (tmp_path / "config.json").write_text('["\x1b"]')
+    assert str(run_files.RunDirectoryError("a\x1b[2J\nb")) == "a\\x1b[2J\nb"
+    (tmp_path / "diagnostics.jsonl").write_text('{"iteration": 1, "\\u001b[2J": "x"}\n')
+    with pytest.warns(RuntimeWarning, match="left out") as given:
+        run_files.read_rows(tmp_path / "diagnostics.jsonl")
+    assert r"line 1: \x1b[2J: got" in str(given[0].message)

@@ -27,6 +27,7 @@ from tfrl.replay_service.transport import (
     wire,
 )
 from tfrl.replay_service.transport import tls as tls_lib
+from tfrl.system import log
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -218,7 +219,8 @@ class Connection:
             frame = wire.decode(message)
             if frame.kind != wire.WAITING:
                 return frame
-            _LOGGER.warning("%s", frame.meta.get("message", "Waiting for the server."))
+            said = frame.meta.get("message", "Waiting for the server.")
+            _LOGGER.warning("%s", log.plain(said))
             if deadline is not None:
                 timeout = max(deadline - time.monotonic(), 0.0)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.loggers import csv as csv_logger
-from tfrl.system import files
+from tfrl.system import files, log
 from tfrl.train.runs import old_configs
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
@@ -58,6 +58,10 @@ _FOLDERS_OF_RUNS = ("runs", "programs")
 
 class RunDirectoryError(ValueError):
     """The folder of a run, or a file in it, cannot be used."""
+
+    def __init__(self, text: str) -> None:
+        """Stores the text, parts of which may be from the folder; see `log.plain`."""
+        super().__init__(log.plain(text))
 
 
 def check_links(folder: pathlib.Path) -> None:
@@ -389,8 +393,8 @@ def _warn(path: pathlib.Path, faults: Sequence[str]) -> None:
         return
     more = f", and {len(faults) - 1:,} more" if len(faults) > 1 else ""
     warnings.warn(
-        f"{path}: {faults[0]}, which cannot be used and is left out{more}; restore the "
-        "file from a copy if you have one.",
+        f"{path}: {log.plain(faults[0])}, which cannot be used and is left out{more}; "
+        "restore the file from a copy if you have one.",
         RuntimeWarning,
         stacklevel=2,  # Once, whoever reads the file again.
     )

@@ -1,6 +1,7 @@
 """The directory of the checkpoints, when a server starts."""
 
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -45,3 +46,14 @@ def test_what_a_killed_server_was_writing_is_deleted(tmp_path):
         path = writer.finish({})
     assert set(os.listdir(tmp_path)) == {os.path.basename(path), "mine.writing"}
     checkpoint_directory.remove_unfinished(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("name", ["a.npy", "meta.json", "DONE", ""])
+def test_a_checkpoint_with_a_link_is_refused(name, tmp_path):
+    with checkpoint_files.CheckpointWriter(tmp_path / "made") as writer:
+        writer.add_array("a", np.arange(3))
+        path = pathlib.Path(writer.finish({})) / name
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="it is a link, or has links"):
+        checkpoint_files.latest(tmp_path / "made")

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tfrl.system import checksum, locked_directories
+from tfrl.system import checksum, locked_directories, log
 
 FORMAT = 1
 
@@ -174,7 +174,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
         elif directory.name.endswith(UNFINISHED):
             _LOGGER.warning(
                 "The checkpoint %s is not used: its server ended while writing it.",
-                directory,
+                log.plain(directory),
             )
     if refused and found is None:
         raise ValueError(_no_whole_one(refused))
@@ -183,7 +183,7 @@ def latest(path: str | os.PathLike[str]) -> Path | None:
             "The checkpoint %s is refused: %s. The one before it is used instead, %s; "
             "later changes are lost.",
             directory,
-            problem,
+            log.plain(problem),
             found,
         )
     return found
@@ -262,7 +262,7 @@ def _problem(directory: Path) -> str | None:
 
 def _no_whole_one(refused: dict[Path, str]) -> str:
     reasons = "; ".join(
-        f"{directory}: {problem}" for directory, problem in refused.items()
+        f"{directory}: {log.plain(problem)}" for directory, problem in refused.items()
     )
     return (
         f"checkpointer: no checkpoint to start from is complete. {reasons}. Restore a "

@@ -4,7 +4,8 @@ from tfrl.replay_service.transport import preamble
 
 
 def test_each_token_has_bytes_of_its_own():
-    made = [preamble.of_client(token) for token in (None, "", "a", "b", "nö", "a" * 99)]
+    tokens = (None, "", "\0", "a", "a\0", "b", "nö", "a" * 99)
+    made = [preamble.of_client(token) for token in tokens]
     assert len(set(made)) == len(made)
     for first in made:
         assert first.startswith(preamble.MAGIC)

@@ -131,6 +131,14 @@ def test_it_trains_and_goes_on_bit_for_bit(tmp_path, name, kind, jit_compile):
             assert np.isfinite(one).all()
 
 
+def test_rewards_of_another_task_end_the_loop_before_the_first_update():
+    wrong = Hindsight(lambda achieved, desired: tf.reduce_sum(achieved, -1))
+    loop, _ = make_loop("DqnAgent", TFUniformReplayBuffer, False, row_format=wrong)
+    with pytest.raises(ValueError, match=r"compute_reward .* the first 2\d steps"):
+        loop.run(1)
+    assert loop.iteration == 0
+
+
 @pytest.mark.slow
 def test_the_runs_of_a_sweep_relabel_as_alone():
     def make(seed):

@@ -141,6 +141,13 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
                 f"sampled. Make it with max_length >= {num_steps}."
             )
 
+    def check_collected(self) -> None:
+        """Checks the first frames of a run, which were just collected.
+
+        Raises:
+          ValueError: If the buffer cannot return them as they should be.
+        """
+
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
         """Raises the buffer's own exception instead of TensorFlow's wrapper of it.

@@ -1,12 +1,13 @@
 import collections
 import functools
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfrl import testing
-from tfrl.environments import tf_py_environment, wrappers
+from tfrl.environments import suite_gym, tf_py_environment, wrappers
 from tfrl.replay_buffers import (
     GoalWrapperRelabeler,
     Hindsight,
@@ -278,6 +279,75 @@ def test_an_error_of_the_users_function_is_raised_as_it_is(jit_compile):
     sample = tf.function(lambda: buffer.sample(4, 2, 1)[0], jit_compile=jit_compile)
     with pytest.raises(KeyError, match="is_success"), buffer.reraise():
         sample()
+
+
+def far(achieved_goal, desired_goal, info=None):
+    return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > 1).astype(float)
+
+
+def buffer_of_walks(reward):
+    """A buffer of 8 walks on a line, of 10 frames, whose rewards are those of `far`."""
+    spec = tf.TensorSpec([1])
+    spec = SPEC._replace(observation={"achieved_goal": spec, "desired_goal": spec})
+    buffer = TFUniformReplayBuffer(spec, 8, 10, row_format=Hindsight(reward))
+    goals, ones = np.arange(8, dtype=np.float32)[:, None], np.ones(8, np.int32)
+    for step in range(10):
+        # The reward is for the next place; the boundary's has no meaning.
+        reward = far(np.full_like(goals, step + 1), goals) if step < 9 else 99 * ones
+        frame = trajectory.Trajectory(
+            ones * (0 if step == 0 else 2 if step == 9 else 1),
+            {"achieved_goal": np.full_like(goals, step), "desired_goal": goals},
+            np.int64(ones),
+            (),
+            ones,
+            np.float32(reward),
+            np.float32(ones),
+        )
+        buffer.add_batch(frame)
+    return buffer
+
+
+@pytest.mark.parametrize(
+    ("compute", "error", "message"),
+    [
+        (lambda *a: float(far(*a)[0]), ValueError, r"got rewards of shape \(\)"),
+        (lambda *a: far(*a)[:, None], ValueError, r"of shape \(72, 1\).*expected \(72"),
+        (lambda a, d, info: info["far"], KeyError, "an empty info; compute rewards"),
+        (lambda a, d, i: -1.0 if a > d else 0.0, ValueError, "for batches of goals"),
+        (lambda *a: far(*a) * np.nan, ValueError, "got .nan nan nan. of float64"),
+        (
+            lambda a, d, i: -abs(a - d)[:, 0],
+            ValueError,
+            r"got -1 for .* with 0, .* in 65 of the first 72",
+        ),
+    ],
+)
+def test_rewards_unlike_the_environments_are_errors_that_name_the_function(
+    compute, error, message
+):
+    # Pytest compares the error's notes, too. In the last case only 7 of the 72 places
+    # are their goals.
+    with pytest.raises(error, match=f"(?s)compute_reward.*{message}"):
+        buffer_of_walks(HostReward(compute)).check_collected()
+
+
+def test_rewards_that_rounding_takes_over_a_threshold_are_no_error():
+    def rounded(achieved_goal, desired_goal, info):
+        reward = far(achieved_goal, desired_goal)
+        return reward - (achieved_goal == 3)[:, 0] * (desired_goal == 7)[:, 0]
+
+    for reward in (far, rounded):
+        buffer_of_walks(HostReward(reward)).check_collected()
+
+
+def test_an_environment_without_goals_is_an_error_about_goals():
+    with pytest.raises(ValueError, match=r"without goals, .* shape \(4,\).*_step=0"):
+        Hindsight.of(suite_gym.load("CartPole-v1"))
+    goals = tf.nest.map_structure(lambda _: tf.TensorSpec([2]), SPEC.observation)
+    without_reward = mock.Mock(spec=["observation_spec"])
+    without_reward.observation_spec.return_value = goals
+    with pytest.raises(ValueError, match=r"one without compute_reward, .*write it"):
+        Hindsight.of(without_reward)
 
 
 class WithReward(testing.CorridorEnvironment):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -160,6 +161,15 @@ class Hindsight(row_format.RowFormat):
                 "hindsight relabels no vectors of rewards."
             )
         return HindsightRow(data_spec, tf.TensorSpec([], tf.int64, "episode"))
+
+    def check_collected(self, gather_all: Callable[[], Any]) -> None:
+        """Compares the function's rewards with those of the first frames.
+
+        Raises:
+          ValueError: If more than 1 in 50 differ.
+        """
+        with self.reraise():
+            self._relabel.check_collected(gather_all())
 
     def encode(self, items: Any, new_id: tf.Tensor, previous: Any) -> HindsightRow:
         """Returns the rows of frames, with the numbers of their episodes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,10 @@ from tfrl.environments import py_environment, wrappers
 from tfrl.trajectories import time_step as ts
 
 _ACHIEVED, _DESIRED = "achieved_goal", "desired_goal"
+_NO_GOALS = "learn without hindsight (goals_per_step=0)"
+
+# The most steps whose rewards are compared, and the share that rounding may change.
+_CHECKED, _ROUNDED = 1_000, 0.02
 
 RewardFn = Callable[[Any, Any], Any]
 
@@ -22,7 +26,8 @@ class HostReward:
     """A reward function of arrays, such as Gymnasium-Robotics' `compute_reward`.
 
     It is called on the host, once for a batch, with goals `[N, ...]` and an empty
-    `info`; it returns the rewards `[N]`. The episodes' own infos are not stored.
+    `info`; it returns the rewards `[N]`. The episodes' own infos are not stored. Its
+    exceptions stay as they are, with a note that says how it was called.
     """
 
     def __init__(self, compute_reward: Callable[[Any, Any, Any], Any]) -> None:
@@ -35,8 +40,17 @@ class HostReward:
 
         def compute(*goals: np.ndarray) -> list[np.ndarray]:
             achieved, desired = map(np.array, goals)  # Copies; see `host_call`.
-            reward = self._compute(achieved, desired, {})
-            return [np.broadcast_to(reward, len(desired))]
+            try:
+                reward = np.asarray(self._compute(achieved, desired, {}))
+            except Exception as error:
+                error.add_note(
+                    "compute_reward raised it for batches of goals, of shape "
+                    f"{desired.shape}, and an empty info; compute rewards of shape "
+                    f"{desired.shape[:1]} from the goals alone."
+                )
+                raise
+            _check_rewards(reward, desired.shape)
+            return [reward]
 
         spec = tf.TensorSpec(desired_goal.shape[:1], tf.float32)
         return host_calls.call(
@@ -70,6 +84,44 @@ class GoalRelabeler:
                 "convert one to the other."
             )
 
+    def check_collected(self, frames: Any) -> None:
+        """Raises a ValueError if the function differs from the collected rewards.
+
+        Some of the steps may differ, where rounding takes a distance over a threshold.
+
+        Args:
+          frames: The first frames of a run, a `Trajectory` `[B, T, ...]`.
+        """
+        # The reward in a frame belongs to the goals in the next one.
+        goes_on = np.asarray(frames.step_type)[:, :-1] != ts.StepType.LAST
+        batches = [
+            tf.constant(np.asarray(frames.observation[key])[:, 1:][goes_on][:_CHECKED])
+            for key in (_ACHIEVED, _DESIRED)
+        ]
+        own = np.asarray(frames.reward)[:, :-1][goes_on][:_CHECKED] + 0.0  # No -0.
+        if not len(own):
+            return
+        # Calls on the host need a graph.
+        rewards = tf.function(self._rewards, autograph=False)(*batches)
+        given = np.asarray(rewards, np.float32) + 0.0
+        differs = ~np.isclose(given, own, rtol=1e-3, atol=1e-4)
+        if differs.mean() > _ROUNDED:
+            first = differs.argmax()
+            raise ValueError(
+                f"compute_reward (reward_fn): got {given[first]:g} for the goals of a "
+                f"step that was rewarded with {own[first]:g}, and differences in "
+                f"{differs.sum():,} of the first {len(own):,} steps, expected the "
+                "rewards of the environment's step; let step return compute_reward of "
+                "its goals, without other terms, and change rewards by no wrapper."
+            )
+
+    def _rewards(self, achieved: tf.Tensor, desired: tf.Tensor) -> tf.Tensor:
+        """Returns the rewards for goals `[N, *shape]`, `[N]`."""
+        reward = tf.convert_to_tensor(self._reward_fn(achieved, desired))
+        if not reward.shape.is_compatible_with(desired.shape[:1]):
+            raise ValueError(_other_shape(reward.shape, desired.shape))
+        return reward
+
     def __call__(
         self, reached: ts.TimeStep, steps: ts.TimeStep, following: ts.TimeStep
     ) -> tuple[Any, tf.Tensor, tf.Tensor]:
@@ -91,13 +143,7 @@ class GoalRelabeler:
             tf.reshape(goals, [-1 if size is None else size, *desired.shape[rank:]])
             for goals in (following.observation[_ACHIEVED], goal)
         ]
-        reward = tf.convert_to_tensor(self._reward_fn(*batches))
-        if not reward.shape.is_compatible_with([size]):
-            raise ValueError(
-                f"reward_fn: got rewards of shape {reward.shape} for goals of shape "
-                f"{batches[0].shape}, expected [{size}]; return one number for each "
-                "goal, such as by tf.norm(achieved_goal - desired_goal, axis=-1)."
-            )
+        reward = self._rewards(*batches)
         reward = tf.cast(tf.reshape(reward, tf.shape(following.reward)), tf.float32)
         return {**steps.observation, _DESIRED: goal}, reward, following.discount
 
@@ -116,6 +162,9 @@ class GoalWrapperRelabeler:
 
     def check(self, observation_spec: Any) -> None:
         """Accepts all observations, since the wrapper knows where their goals are."""
+
+    def check_collected(self, frames: Any) -> None:
+        """Accepts all rewards, since the wrapper reads no goal from a frame."""
 
     def __call__(
         self, reached: ts.TimeStep, steps: ts.TimeStep, following: ts.TimeStep
@@ -185,8 +234,36 @@ def of_environment(environment: Any) -> RewardFn | GoalWrapperRelabeler:
         members = getattr(part, "envs", None)
         inner = getattr(part, "wrapped_env", lambda: None)
         part = members[0] if members else inner()
+    spec = environment.observation_spec()
+    shapes = tree.map_structure(lambda each: tuple(each.shape), spec)
+    has_goals = isinstance(spec, Mapping) and {_ACHIEVED, _DESIRED} <= spec.keys()
+    got, remedy = (
+        ("one without compute_reward", "write it, or give Hindsight such a function")
+        if has_goals
+        else (f"one without goals, whose observation has shape {shapes}", _NO_GOALS)
+    )
     raise ValueError(
-        f"environment: got {environment!r}, expected a GoalReplayEnvWrapper or an "
-        "environment with compute_reward, in this process; give Hindsight a "
-        "function of the achieved and the desired goals."
+        f"environment: got {got}, expected a GoalReplayEnvWrapper or an environment "
+        f"with {_ACHIEVED!r} and {_DESIRED!r} in its observation and with "
+        f"compute_reward(achieved_goal, desired_goal, info), in this process; {remedy}."
+    )
+
+
+def _check_rewards(reward: np.ndarray, goals: Sequence[int]) -> None:
+    """Raises a ValueError unless there is one finite number for each of the goals."""
+    if reward.shape != tuple(goals[:1]):
+        raise ValueError(_other_shape(reward.shape, goals))
+    if reward.dtype.kind not in "biuf" or not np.isfinite(reward).all():
+        raise ValueError(
+            f"compute_reward: got {reward[:3]} of {reward.dtype}, expected finite "
+            "numbers; correct it for the goals of all steps of an episode."
+        )
+
+
+def _other_shape(reward: Sequence[int], goals: Sequence[int]) -> str:
+    """Returns the error for rewards of a wrong shape."""
+    return (
+        f"compute_reward (reward_fn): got rewards of shape {reward} for goals of shape "
+        f"{goals}, expected {goals[:1]}; return one number for each goal, such as by "
+        "the norm of achieved_goal - desired_goal over axis=-1."
     )

@@ -137,6 +137,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """Whether samples call Python: if the row format has functions on the host."""
         return self._format.calls_python
 
+    def check_collected(self) -> None:
+        """Checks the first frames of a run; see `RowFormat.check_collected`."""
+        self._format.check_collected(self.gather_all)
+
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
         """Raises exceptions of the row format's Python functions as they are."""

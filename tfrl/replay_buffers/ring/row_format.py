@@ -65,6 +65,13 @@ class RowFormat:
         """
         return data_spec
 
+    def check_collected(self, gather_all: Callable[[], Any]) -> None:
+        """Checks the first frames of a run, which `gather_all()` returns.
+
+        Raises:
+          ValueError: If the format does not fit what was collected.
+        """
+
     def encode(self, items: Any, new_id: tf.Tensor, previous: Callable[[], Any]) -> Any:
         """Returns the rows to store for one frame of each environment.
 

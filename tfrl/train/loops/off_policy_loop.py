@@ -244,6 +244,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         if size > 0:
             self._initial_sizes.measured(size, time.monotonic() - started)
         self._initial_left -= size
+        if self._initial_left == 0:
+            self._replay_buffer.check_collected()
         return self._initial_left == 0
 
     def _initial_steps_left(self, num_frames: int) -> int:

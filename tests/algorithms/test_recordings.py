@@ -38,6 +38,17 @@ def test_a_bar_counts_the_episodes_on_a_terminal_alone(tmp_path, monkeypatch, ca
     assert b"| 0/2 [" in shown
 
 
+def test_actions_are_recorded_as_the_environment_takes_them(tmp_path):
+    environment = environments.TFPyEnvironment(
+        environments.suite_gym.load("Pendulum-v1", max_episode_steps=2)
+    )
+    far = policies.FixedPolicy(
+        np.float32([7]), environment.time_step_spec(), environment.action_spec()
+    )
+    frames = recordings.play(environment, far, 1, seed=0)
+    assert [frame.action.tolist() for frame in frames] == [[2], [2], [2]]
+
+
 SPEC = tensor_spec.TensorSpec([2], np.float32, "frame")
 
 

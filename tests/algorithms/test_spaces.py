@@ -10,6 +10,7 @@ import tensorflow as tf
 import tree
 from gymnasium import spaces
 
+import tfrl
 from tests.agents import every_agent
 from tests.pairs import some_slow
 from tfrl import agents, environments, networks
@@ -343,6 +344,18 @@ def test_errors_say_what_is_wrong_and_what_to_train():
     assert "whose action is choices of 2 and 3, but" in several
     assert "are not a single vector" in message_of(spaces.Box(-1, 1, ()), "vector")
     assert "which has no actions" in message_of(spaces.Dict({}), "any")
+
+
+def test_errors_of_algorithms_of_recorded_data_name_one_that_learns_from_data():
+    assert message_of(CHOICE, "continuous", "IQL", "CartPole-v1", is_offline=True) == (
+        "'CartPole-v1', whose actions are discrete, but IQL chooses continuous ones; "
+        'train BC: tfrl.BC("CartPole-v1", data=data), or tfrl train bc '
+        "--env=CartPole-v1."
+    )
+    several = message_of(spaces.Box(-1, 1, ()), "vector", "CQL", "", is_offline=True)
+    assert several.endswith("train IQL: tfrl.IQL(environment, data=data).")
+    with pytest.raises(ValueError, match=r"train BC: tfrl.BC"):
+        tfrl.IQL("CartPole-v1", data={}).build()
 
 
 def test_too_many_combinations_are_an_error_that_names_ppo():

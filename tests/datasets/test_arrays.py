@@ -67,6 +67,40 @@ def test_names_may_be_singular_and_observations_nested():
             ValueError,
             "got 1 steps, of which none has an observation after it",
         ),
+        ({**D4RL, "time_outs": STEPS}, ValueError, "'time_outs'.* mean 'timeouts'[?]"),
+        ({**D4RL, "masks": STEPS}, ValueError, "array 'masks', .*; leave it out"),
+        (
+            {**D4RL, "done": D4RL["terminals"]},
+            ValueError,
+            "both 'terminals' and 'done', expected one of them for terminals",
+        ),
+        ({**D4RL, "terminals": STEPS / 10}, ValueError, "data: terminals: got 0.1, ex"),
+        ({**D4RL, "timeouts": STEPS * np.nan}, ValueError, "timeouts: got nan, expec"),
+        (
+            {**D4RL, "terminals": np.zeros((6, 2))},
+            ValueError,
+            r"terminals: got an array of shape \(6, 2\), expected True or False",
+        ),
+        (
+            {**D4RL, "rewards": 1.0},
+            ValueError,
+            "rewards of 1 lengths, expected one row",
+        ),
+        (
+            {**D4RL, "observations": [[1, 2], [1]]},
+            ValueError,
+            "data: observations: got rows of several shapes, or no numbers",
+        ),
+        (
+            {**D4RL, "actions": ["left"] * 6},
+            ValueError,
+            "data: actions: got rows of several shapes, or no numbers",
+        ),
+        (
+            {**D4RL, "next_observations": np.zeros((6, 3))},
+            ValueError,
+            r"next_observations of shape \(3,\) a step, expected \(1,\)",
+        ),
     ],
 )
 def test_wrong_arrays_are_named(arrays, error, message):
@@ -112,3 +146,18 @@ def test_lists_are_arrays_and_done_is_a_terminal():
 def test_numbers_that_no_agent_can_learn_from_are_refused(changed, problem):
     with pytest.raises(ValueError, match=problem):
         frames_of({**ONE, **changed}, SPEC)
+
+
+def test_actions_are_within_bounds_and_observations_need_not_be():
+    bounds = tensor_spec.BoundedTensorSpec((2,), tf.float32, [-2, 0], [2, 1])
+    spec = SPEC._replace(
+        action=bounds,
+        observation=tensor_spec.BoundedTensorSpec((1,), tf.float32, -1, 1),
+    )
+    actions = np.array([[-2, 0], [2.00001, 1], [0, 0.5]])
+    arrays = {**ONE, "actions": actions, "observations": np.full((3, 1), 9.0)}
+    assert len(frames_of(arrays, spec)) == 4  # Rounding may take an action over.
+    with pytest.raises(
+        ValueError, match=r"action: got -20.0 at .*-2.0.*, 2.0.*; scale"
+    ):
+        frames_of({**arrays, "actions": 10 * actions}, spec)

@@ -45,6 +45,10 @@ def test_what_is_no_episode_is_refused():
         datasets.frames_of_episode(np.zeros(2), np.zeros(2), np.zeros(2), [0, 1])
     with pytest.raises(ValueError, match="True at step 0 of 2"):
         datasets.frames_of_episode(np.zeros(3), np.zeros(2), np.zeros(2), [1, 0])
+    with pytest.raises(ValueError, match=r"terminations: got 0.5, expected True or"):
+        datasets.frames_of_episode(np.zeros(3), np.zeros(2), np.zeros(2), [0, 0.5])
+    with pytest.raises(ValueError, match=r"observations: got rows of several shapes"):
+        datasets.frames_of_episode([[1], [2, 3]], np.zeros(1), np.zeros(1), [1])
 
 
 def test_transitions_leave_out_boundaries_and_what_was_not_recorded(frames):

@@ -372,6 +372,7 @@ class Algorithm(settings_lib.Recipe):
             self.title,
             self.world.name,
             has_bins="num_action_bins" in self.setting_fields(),
+            is_offline=self.is_offline,
         )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():

@@ -145,7 +145,11 @@ def _play(
                 reached = ts.new_round(time_step)  # It has the observation already.
             else:
                 reached = environment.step(step.action)
-            step = step._replace(info=())
+            # The environment clips actions of unbounded distributions.
+            clipped = tf.nest.map_structure(
+                _clip, step.action, environment.action_spec()
+            )
+            step = step._replace(info=(), action=clipped)
             frame = trajectory.from_transition(time_step, step, reached)
             yield tf.nest.map_structure(lambda tensor: tensor.numpy()[0], frame)
             if time_step.is_last()[0]:
@@ -153,3 +157,17 @@ def _play(
                 bar.update()
             frames += 1
             time_step, state = reached, step.state
+
+
+def _clip(action: Any, spec: Any) -> Any:
+    """Returns actions within the bounds of their spec, if they are floats with bounds.
+
+    Args:
+      action: A tensor `[B, ...]`.
+      spec: Its spec.
+    """
+    from tfrl.specs import tensor_spec
+    from tfrl.utils import actions
+
+    is_clipped = spec.dtype.is_floating and tensor_spec.is_bounded(spec)
+    return actions.clip_to_spec(action, spec) if is_clipped else action

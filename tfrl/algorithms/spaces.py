@@ -12,8 +12,10 @@ For observations see `networks.observation_encoder`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -214,7 +216,13 @@ def _original_tensor(tensor: Any, spec: Any) -> Any:
 
 
 def check_actions(
-    action_spec: Any, kind: Kind, title: str, name: str = "", *, has_bins: bool = False
+    action_spec: Any,
+    kind: Kind,
+    title: str,
+    name: str = "",
+    *,
+    has_bins: bool = False,
+    is_offline: bool = False,
 ) -> None:
     """Raises an error unless an algorithm chooses actions of this spec.
 
@@ -224,6 +232,7 @@ def check_actions(
       title: The algorithm's name.
       name: The environment's name; empty if it has none.
       has_bins: Whether the algorithm has the setting `num_action_bins`.
+      is_offline: Whether the algorithm learns from recorded data.
 
     Raises:
       ValueError: The actions are of another kind, or are to be scaled and have no
@@ -237,17 +246,18 @@ def check_actions(
         )
     if kind == "any":
         return
+    instead = functools.partial(_instead, name=name, is_offline=is_offline)
     is_discrete = [array_spec.is_discrete(spec) for spec in specs]
     if any(is_discrete) and not all(is_discrete):
         raise ValueError(
             f"{_subject(name)}, whose actions are partly discrete and partly "
             f"continuous, but {title} chooses {_CHOICES[kind]}; "
-            f"{_instead('PPO', name)}."
+            f"{instead('PPO')}."
         )
     if kind == "discrete":
         _check_discrete(specs, title, name, has_bins)
     else:
-        _check_continuous(specs, kind, title, name)
+        _check_continuous(specs, kind, title, name, instead)
 
 
 def check_space(space: Any, algorithm: Any, name: str) -> None:
@@ -278,6 +288,7 @@ def check_space(space: Any, algorithm: Any, name: str) -> None:
             algorithm.title,
             name,
             has_bins="num_action_bins" in algorithm.setting_fields(),
+            is_offline=algorithm.is_offline,
         )
 
 
@@ -305,22 +316,28 @@ def _check_discrete(specs: list[Any], title: str, name: str, has_bins: bool) -> 
         )
 
 
-def _check_continuous(specs: list[Any], kind: Kind, title: str, name: str) -> None:
+def _check_continuous(
+    specs: list[Any],
+    kind: Kind,
+    title: str,
+    name: str,
+    instead: Callable[[str], str],
+) -> None:
     if array_spec.is_discrete(specs[0]):
         raise ValueError(
             f"{_subject(name)}, whose actions are discrete, but {title} chooses "
-            f"{_CHOICES[kind]}; {_instead('DQN', name)}."
+            f"{_CHOICES[kind]}; {instead('DQN')}."
         )
     if not all(map(_has_finite_range, specs)):
         raise ValueError(
             f"{_subject(name)}, whose actions have no finite bounds, onto which "
             f"{title} scales actions; give them bounds in the environment's action "
-            f"space, or {_instead('PPO', name)}."
+            f"space, or {instead('PPO')}."
         )
     if kind == "vector" and (len(specs) > 1 or not _is_vector(specs[0])):
         raise ValueError(
             f"{_subject(name)}, whose actions are not a single vector, but {title} "
-            f"chooses one; {_instead('SAC', name)}."
+            f"chooses one; {instead('SAC')}."
         )
 
 
@@ -328,14 +345,18 @@ def _subject(name: str) -> str:
     return f"environment: got {name!r}" if name else "environment: got one"
 
 
-def _instead(algorithm: str, name: str) -> str:
+# What learns the same actions from recorded data.
+_FROM_DATA = {"DQN": "BC", "PPO": "BC", "SAC": "IQL"}
+
+
+def _instead(algorithm: str, name: str, *, is_offline: bool = False) -> str:
     """Names an algorithm that can be trained instead, and how to train it."""
+    algorithm = _FROM_DATA[algorithm] if is_offline else algorithm
+    given = [f'"{name}"' if name else "environment", "data=data"][: 1 + is_offline]
+    call = f"tfrl.{algorithm}({', '.join(given)})"
     if not name:
-        return f"train {algorithm}: tfrl.{algorithm}(environment)"
-    return (
-        f'train {algorithm}: tfrl.{algorithm}("{name}"), or '
-        f"tfrl train {algorithm.lower()} --env={name}"
-    )
+        return f"train {algorithm}: {call}"
+    return f"train {algorithm}: {call}, or tfrl train {algorithm.lower()} --env={name}"
 
 
 def _array_specs(specs: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ _NAMES = {
     "next_observations": ("next_observation", "next_obs"),
 }
 _NEEDED = ("observations", "actions", "rewards", "terminals")
+_KNOWN = [*_NAMES, *(name for others in _NAMES.values() for name in others)]
 
 
 def load_arrays(arrays: Mapping[str, Any], spec: Any = None) -> tf.data.Dataset:
@@ -42,24 +44,41 @@ def load_arrays(arrays: Mapping[str, Any], spec: Any = None) -> tf.data.Dataset:
 
     Args:
       arrays: By name: observations and actions, nests of arrays `[N, ...]`; rewards and
-        terminals `[N]`; and perhaps timeouts `[N]` and next_observations. Other names
-        are ignored.
+        terminals `[N]`; and perhaps timeouts `[N]` and next_observations. Infos and
+        metadata, such as D4RL's "infos/qpos", are ignored.
       spec: See `load_minari`.
 
     Raises:
       TypeError: `arrays` is not a mapping.
-      ValueError: An array is missing, lengths differ, there is no whole step, or the
-        frames do not match `spec`.
+      ValueError: An array is missing or unknown, lengths or shapes differ, an end is
+        neither true nor false, there is no whole step, or the frames do not match
+        `spec`.
     """
     found = _by_name(arrays)
-    ends = np.asarray(found["terminals"], bool).reshape(-1)
-    timeouts = np.asarray(found.get("timeouts", np.zeros_like(ends)), bool).reshape(-1)
+    ends = episodes.as_flags("data: terminals", found["terminals"])
+    timeouts = episodes.as_flags(
+        "data: timeouts", found.get("timeouts", np.zeros_like(ends))
+    )
     lengths = {name: _length(name, nest) for name, nest in found.items()}
     if len({*lengths.values()}) > 1:
         told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         raise ValueError(
             f"data: got arrays of different lengths, {told}, expected one row a step "
             "in each; next_observations hold the observation after the last step."
+        )
+    shapes = {
+        name: tf.nest.map_structure(lambda array: array.shape[1:], found[name])
+        for name in ("observations", "next_observations")
+        if name in found
+    }
+    if (
+        shapes.get("next_observations", shapes["observations"])
+        != shapes["observations"]
+    ):
+        raise ValueError(
+            f"data: got next_observations of shape {shapes['next_observations']} a "
+            f"step, expected {shapes['observations']}, as observations have; give the "
+            "observations after the steps."
         )
     last = np.flatnonzero(ends | timeouts)
     bounds = [0, *(last + 1), len(ends)]
@@ -86,11 +105,17 @@ def _by_name(arrays: Any) -> dict[str, Any]:
             f"data: got a {type(arrays).__name__}, expected the name of files, or a "
             f"dict of arrays with the names {', '.join(_NEEDED)}."
         )
+    _check_names([*map(str, arrays)])
     found = {}
     for name, others in _NAMES.items():
         given = [each for each in (name, *others) if each in arrays]
+        if len(given) > 1:
+            raise ValueError(
+                f"data: got both {given[0]!r} and {given[1]!r}, expected one of them "
+                f"for {name}; leave one out."
+            )
         if given:
-            found[name] = episodes.as_arrays(arrays[given[0]])
+            found[name] = episodes.as_arrays(arrays[given[0]], f"data: {name}")
     missing = [name for name in _NEEDED if name not in found]
     if missing:
         raise ValueError(
@@ -100,14 +125,27 @@ def _by_name(arrays: Any) -> dict[str, Any]:
     return found
 
 
+def _check_names(given: Sequence[str]) -> None:
+    """Raises a ValueError for a name that is neither an array's nor an info's."""
+    for name in given:
+        if name in _KNOWN or name.split("/")[0].rstrip("s") in ("info", "metadata"):
+            continue
+        near = difflib.get_close_matches(name.lower(), _KNOWN, n=1)
+        meant = f"did you mean {near[0]!r}?" if near else "leave it out."
+        raise ValueError(
+            f"data: got an array {name!r}, expected some of {', '.join(_NAMES)}; "
+            f"{meant}"
+        )
+
+
 def _length(name: str, nest: Any) -> int:
-    lengths = {len(leaf) for leaf in tf.nest.flatten(nest)}
-    if len(lengths) != 1:
+    lengths = {leaf.shape[:1] for leaf in tf.nest.flatten(nest)}
+    if len(lengths) != 1 or () in lengths:
         raise ValueError(
             f"data: got parts of {name} of {len(lengths)} lengths, expected one row a "
             "step in each."
         )
-    return lengths.pop()
+    return int(lengths.pop()[0])
 
 
 def _episode(

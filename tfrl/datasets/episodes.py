@@ -13,6 +13,9 @@ from tfrl.specs import array_spec, bounds, matching, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
+# The part of the range by which actions may be out of bounds.
+_ROUNDING = 1e-4
+
 
 def frames_of_episode(
     observations: Any,
@@ -36,14 +39,14 @@ def frames_of_episode(
       ValueError: The lengths do not match, there is no step, or the episode ends
         before its last step.
     """
-    terminated = np.asarray(terminations, bool)
+    terminated = as_flags("terminations", terminations)
     length = len(terminated)
     for name, nest, expected in (
         ("observations", observations, length + 1),
         ("actions", actions, length),
         ("rewards", rewards, length),
     ):
-        leaves = tf.nest.flatten(tf.nest.map_structure(np.asarray, as_arrays(nest)))
+        leaves = tf.nest.flatten(as_arrays(nest, name))
         found = sorted({len(leaf) for leaf in leaves})
         if found != [expected] or length < 1:
             raise ValueError(
@@ -71,13 +74,47 @@ def frames_of_episode(
     )
 
 
-def as_arrays(nest: Any) -> Any:
-    """Returns a nest with arrays as leaves; a list becomes one array."""
+def as_arrays(nest: Any, name: str = "data") -> Any:
+    """Returns a nest with arrays of numbers as leaves; a list becomes one array.
+
+    Args:
+      nest: The nest.
+      name: Its name, for errors.
+
+    Raises:
+      ValueError: A leaf is no array of numbers.
+    """
     if isinstance(nest, dict):
-        return {name: as_arrays(part) for name, part in nest.items()}
+        return {key: as_arrays(part, f"{name}/{key}") for key, part in nest.items()}
     if isinstance(nest, tuple):
-        return tuple(map(as_arrays, nest))
-    return np.asarray(nest)
+        return tuple(as_arrays(part, f"{name}/{i}") for i, part in enumerate(nest))
+    try:
+        array = np.asarray(nest)
+    except ValueError:  # The rows have several shapes.
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name}: got rows of several shapes, or no numbers, expected one array of "
+            "numbers with rows of one shape; give each step as many numbers."
+        )
+    return array
+
+
+def as_flags(name: str, values: Any) -> np.ndarray:
+    """Returns booleans `[N]` for booleans or numbers `[N]` or `[N, 1]`.
+
+    Raises:
+      ValueError: A number is neither 0 nor 1, or there are several in a row.
+    """
+    array = as_arrays(values, name)
+    wrong = array[~np.isin(array, (0, 1))]
+    if wrong.size or array.size != len(array):
+        found = wrong.flat[0] if wrong.size else f"an array of shape {array.shape}"
+        raise ValueError(
+            f"{name}: got {found}, expected True or False, or 1 or 0, for each step; "
+            "give 1 where an episode ends, and elsewhere 0."
+        )
+    return array.astype(bool).reshape(-1)
 
 
 def dataset_of(
@@ -144,8 +181,8 @@ def _check_frames(frames: Any, spec: Any, where: str) -> None:
     """Raises a ValueError unless an episode follows `spec`.
 
     It checks structure and shapes, that floats are finite, that integers are whole, and
-    that integers with bounds lie within them. Floats may be out of bounds: many
-    environments clip actions themselves.
+    that integers with bounds and actions lie within their bounds. Observations of
+    floats may be out of bounds, as in many environments.
     """
     try:
         tf.nest.assert_same_structure(frames, spec)
@@ -164,7 +201,9 @@ def _check_frames(frames: Any, spec: Any, where: str) -> None:
                 f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
                 "of the environment that was recorded."
             )
-        problem = _problem(array, leaf)
+        problem = _problem(array, leaf) or (
+            _far_action(array, leaf) if path.startswith("action") else ""
+        )
         if problem:
             raise ValueError(
                 f"{where}: {path}: {problem}; correct the data, or choose the agent "
@@ -188,3 +227,16 @@ def _problem(array: np.ndarray, spec: tf.TensorSpec) -> str:
         return f"got {found}, expected integers of dtype {spec.dtype.name}"
     bounded = array_spec.BoundedArraySpec.from_spec(tensor_spec.to_array_spec(spec))
     return matching.outlier(whole, bounded) or ""
+
+
+def _far_action(array: np.ndarray, spec: tf.TensorSpec) -> str:
+    """Says which float is out of bounds by more than rounding; empty for none."""
+    if not (spec.dtype.is_floating and tensor_spec.is_bounded(spec)):
+        return ""
+    low, high = (bound.astype(np.float64) for bound in (spec.minimum, spec.maximum))
+    room = _ROUNDING * (high - low)
+    wide = array_spec.BoundedArraySpec(spec.shape, np.float64, low - room, high + room)
+    problem = matching.outlier(array, wide)
+    return f"{problem}; scale actions, or clip them if the environment does" * (
+        problem is not None
+    )

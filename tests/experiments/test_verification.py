@@ -4,10 +4,12 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
+from tfrl.command import verify
 from tfrl.experiments import verification
 from tfrl.policies.saving import weights
 
@@ -91,6 +93,80 @@ def test_the_verdict_says_where_both_were_made():
     found = verification.verdict(FOLDER, {"w/1": ((2,), 1e-9)}, old, old, longer)
     assert "num_iterations was changed from 10 to 2,000 on the way" in found.text
     assert verification.verdict(FOLDER, {}, old, old, longer).is_same
+
+
+@pytest.fixture
+def stub(ended, monkeypatch):
+    """A run that has ended, and a child that does what a test says."""
+    config = {"algorithm": "dqn", "env": "CartPole-v1", "num_iterations": 10**14}
+    (ended / "config.json").write_text(json.dumps(config))
+    row = json.dumps({"iteration": 0, **begun()})
+    (ended / "diagnostics.jsonl").write_text(f"{row}\n")
+
+    def give(status, output="", seconds=0.0):
+        def train_all(runs, most, *, ends_early):
+            now = time.monotonic()
+            monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
+            runs[0].folder.mkdir()
+            runs[0].output.write_text(output)
+            return [-15 if ends_early(0) else status]
+
+        monkeypatch.setattr(verification.children, "train_all", train_all)
+        return ended
+
+    return give
+
+
+def test_a_run_that_takes_too_long_is_given_up(stub, capsys):
+    folder = stub(0, seconds=7201)
+    with pytest.raises(RuntimeError, match=r"takes more than 2 hours; raise --max_hou"):
+        verification.verify(folder, 2)
+    said = capsys.readouterr().err
+    assert "Training again for 100,000,000,000,000 iterations" in said
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("Traceback (most recent call last):\n  x\nValueError: no\n\n", "ValueErr"),
+        ("", "it ended with status 1."),
+    ],
+)
+def test_a_child_that_fails_is_told_in_its_last_line(output, why, stub):
+    with pytest.raises(RuntimeError, match=rf"be trained again: {why}") as told:
+        verification.verify(stub(1, output, seconds=7199), 2)
+    assert "Traceback" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"batch_size": 0}, "batch_size: expected an integer"),
+        ({"env": "No-v0"}, "'No-v0', expected a name that is registered"),
+        ({"num_iterations": 2**80}, "num_iterations: expected an integer in"),
+    ],
+)
+def test_settings_are_checked_before_a_process_is_started(changed, message, stub):
+    folder = stub(1, "it was started")
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), **changed}))
+    with pytest.raises(ValueError, match=f"^{config}: .*{message}"):
+        verification.verify(folder, 24)
+
+
+@pytest.mark.parametrize("name", ["initial_run", "data"])
+def test_the_command_reads_no_files_that_the_folder_names(name, stub, capsys):
+    folder = stub(1, "it was started")
+    config = folder / "config.json"
+    changed = {name: "/home/me/*"}
+    config.write_text(json.dumps({**json.loads(config.read_text()), **changed}))
+    with pytest.raises(SystemExit):
+        verify.main([str(folder)])
+    said = capsys.readouterr().err
+    assert f"{config}: {name} is '/home/me/*', which would be read; if you tru" in said
+    with pytest.raises(SystemExit):
+        verify.main([str(folder), "--trust"])
+    assert "which would be read" not in capsys.readouterr().err
 
 
 def command(*words):

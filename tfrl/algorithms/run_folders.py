@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl import train
-from tfrl.algorithms import registry
+from tfrl.algorithms import recordings, registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
 from tfrl.savers import checkpoint_names
@@ -121,6 +121,29 @@ def check_trusted(
             )
 
 
+def check_reads_nothing(
+    folder: pathlib.Path, config: Mapping[str, Any], remedy: str
+) -> None:
+    """Checks that to train a run again reads no files that its configuration names.
+
+    Args:
+      folder: The folder of the run.
+      config: Its configuration.
+      remedy: How to trust it, for the error.
+
+    Raises:
+      RunDirectoryError: It reads the weights of another run, or recordings elsewhere
+        than in the usual place.
+    """
+    usual = (None, "", f"{recordings.FOLDER}/*.tfrecord")
+    for name in ("initial_run", "data"):
+        if config.get(name) not in usual:
+            raise run_files.RunDirectoryError(
+                f"{folder / 'config.json'}: {name} is {str(config[name])[:200]!r}, "
+                f"which would be read; if you trust it, {remedy}."
+            )
+
+
 # The checks of settings that say how much is allocated.
 _SIZES = (
     settings_lib.SIZE,
@@ -195,6 +218,8 @@ def naming(folder: pathlib.Path) -> Iterator[None]:
     """Names the configuration of the run in a folder in the errors of its settings."""
     try:
         yield
+    except run_files.RunDirectoryError:
+        raise  # It names its file.
     except (TypeError, ValueError) as error:
         raise run_files.RunDirectoryError(
             f"{folder / 'config.json'}: {error}"

@@ -5,6 +5,8 @@
 The same seed gives the same bits with the same versions on the same kind of processor.
 Most runs of `tfrl train --portable` give them on other x86 processors with AVX2, too;
 such a run is verified in a portable process. The status is 1 if the weights differ.
+
+It takes as long as the run did, at most --max_hours.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from collections.abc import Sequence
 from tfrl.algorithms import run_folders
 from tfrl.command import parsing, program
 from tfrl.experiments import verification
+from tfrl.system import log
 
 
 def main(words: Sequence[str]) -> None:
     """Verifies the run whose folder some words name."""
     given = parsing.new()
-    parsing.add(given, "trust", False, "Import the module that config.json names.")
+    text = "Import the module, and read the files, that config.json names."
+    parsing.add(given, "trust", False, text)
+    parsing.add(given, "max_hours", 24, "The hours after which it gives up.")
 
     def run(folders: Sequence[str]) -> None:
         if len(folders) != 1:
@@ -33,8 +38,9 @@ def main(words: Sequence[str]) -> None:
         if not given["trust"].value:
             config = run_folders.read(folder)
             run_folders.check_trusted(folder, config, "give --trust")
-        found = verification.verify(folder)
-        print(found.text)
+            run_folders.check_reads_nothing(folder, config, "give --trust")
+        found = verification.verify(folder, given["max_hours"].value)
+        log.say(found.text)
         if not found.is_same:
             sys.exit(1)
 

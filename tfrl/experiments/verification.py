@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import pathlib
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrl.algorithms import registry, run_folders
-from tfrl.experiments import children
-from tfrl.system import portable
+from tfrl.experiments import children, single
+from tfrl.system import log, portable
 from tfrl.train.runs import run_files
 
 # What a run says of its place, and no number depends on.
@@ -38,32 +39,37 @@ class Verdict(NamedTuple):
     text: str
 
 
-def verify(folder: pathlib.Path) -> Verdict:
+def verify(folder: pathlib.Path, most_hours: float) -> Verdict:
     """Trains the run in a folder again, in another process and another folder.
 
     The process is portable if the run was.
 
     Args:
       folder: The folder of a run that has ended.
+      most_hours: The hours after which the process is ended.
 
     Raises:
-      ValueError: The run cannot be repeated, or its outputs cannot be read.
-      RuntimeError: The process failed.
+      ValueError: The run cannot be repeated, or a setting is wrong, or its outputs
+        cannot be read.
+      RuntimeError: The process failed, or took too long.
       NotImplementedError: On Windows.
     """
     config = run_folders.read(folder)
     begun = _beginnings(folder)
     check_repeatable(folder, config, begun)
+    with run_folders.naming(folder):
+        algorithm = registry.algorithm_of(config)
+        single.check_environment(algorithm)
+    length = algorithm.length
+    log.info(f"Training again for {length.total:,} {length.unit} ...")
     if "portable" in begun[0]["versions"]:
         os.environ[portable.VARIABLE] = "1"  # Of the child alone: this is too late.
     with tempfile.TemporaryDirectory(prefix="tfrl-verify-") as scratch:
         run = children.ChildRun(pathlib.Path(scratch, "run"), config, _OPTIONS)
-        [status] = children.train_all([run], 1)
-        if status:
-            lines = run.output.read_text(encoding="utf-8", errors="replace")
+        why = _train_again(run, most_hours)
+        if why:
             raise RuntimeError(
-                f"folder: got {str(folder)!r}, which could not be trained again; its "
-                f"last lines were:\n{lines[-2000:]}"
+                f"folder: got {str(folder)!r}, which could not be trained again: {why}"
             )
         new = _beginnings(run.folder)
         differing = differences(folder / "final_policy", run.folder / "final_policy")
@@ -174,6 +180,23 @@ def verdict(
             "with it the schedules that depend on it."
         )
     return Verdict(False, text)
+
+
+def _train_again(run: children.ChildRun, most_hours: float) -> str:
+    """Trains a run; returns why it has not come to its end, if it has not."""
+    end = time.monotonic() + 3600 * most_hours
+
+    def is_late(_: int = 0) -> bool:
+        return time.monotonic() > end
+
+    [status] = children.train_all([run], 1, ends_early=is_late)
+    if not status:
+        return ""
+    if is_late():
+        return f"it takes more than {most_hours:g} hours; raise --max_hours."
+    said = run.output.read_text(encoding="utf-8", errors="replace").split("\n")
+    # After a traceback, this is the error.
+    return next(filter(str.strip, reversed(said)), f"it ended with status {status}.")
 
 
 def _beginnings(folder: pathlib.Path) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ import numpy as np
 LONGEST = 60  # Seconds until a reader counts as hanging, on a machine that is busy.
 MOST_MEMORY = 1_000  # MB that reading one file may take.
 _MARK = "EXECUTED"  # The file that code from a file would make.
-_RAISED = (FileNotFoundError, ValueError, RuntimeError, OSError, TypeError)
+RAISED = (FileNotFoundError, ValueError, RuntimeError, OSError, TypeError)
 
 
 class Case(NamedTuple):
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
             return f"it did not end in {LONGEST} s"
         if self.megabytes > MOST_MEMORY:
             return f"it took {self.megabytes:.0f} MB"
-        if self.error is not None and not isinstance(self.error, _RAISED):
+        if self.error is not None and not isinstance(self.error, RAISED):
             return f"it raised {self.error!r}"
         if self.error is not None and not str(self.error).strip():
             return f"{type(self.error).__name__} has no text"
@@ -99,7 +99,11 @@ def try_case(case: Case, run: pathlib.Path, folder: pathlib.Path) -> Outcome:
     error: BaseException | None = None
     start_memory, start = _reset_peak(), time.perf_counter()
     try:
-        with _limit(LONGEST), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            _limit(LONGEST),
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             case.read(place)
     except (Exception, SystemExit) as raised:
         error = raised
@@ -113,10 +117,18 @@ def try_case(case: Case, run: pathlib.Path, folder: pathlib.Path) -> Outcome:
 
 def make_run(folder: pathlib.Path) -> None:
     """Trains a small run, whose files the cases replace."""
+    train(folder, 4)
+
+
+def train(folder: pathlib.Path, num_iterations: int) -> None:
+    """Trains a small run, or goes on with it."""
     import tfrl
 
-    settings = {"num_iterations": 4, "initial_collect_steps": 10, "eval_interval": 2}
-    tfrl.DQN("CartPole-v1", logdir=folder, **settings, **_SMALL).learn(progress=False)
+    settings = {"initial_collect_steps": 10, "eval_interval": 2, **_SMALL}
+    dqn = tfrl.DQN(
+        "CartPole-v1", logdir=folder, num_iterations=num_iterations, **settings
+    )
+    dqn.learn(progress=False)
 
 
 _SMALL: dict[str, Any] = {
@@ -148,23 +160,24 @@ def _load(folder: pathlib.Path) -> None:
     tfrl.load(folder)
 
 
-def _command(*words: str) -> Callable[[pathlib.Path], None]:
+def command(*words: str) -> Callable[[pathlib.Path], None]:
     """Returns a reader that runs a command on the folder."""
 
     def read(folder: pathlib.Path) -> None:
         from tfrl.algorithms import registry
         from tfrl.command import main
 
-        errors = io.StringIO()
+        errors, printed = io.StringIO(), io.StringIO()
         name, *rest = [word.replace("GIVEN", str(folder)) for word in words]
-        command = importlib.import_module(main.COMMANDS[name])
-        given = (registry.find(rest[0]), rest[1:]) if name == "train" else (rest,)
+        module = importlib.import_module(main.COMMANDS[name])
+        takes_algorithm = name in ("train", "sweep")
+        given = (registry.find(rest[0]), rest[1:]) if takes_algorithm else (rest,)
         try:
             with (
                 contextlib.redirect_stderr(errors),
-                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stdout(printed),
             ):
-                command.main(*given)
+                module.main(*given)
         except SystemExit as end:
             said = errors.getvalue()
             lines = [line for line in said.splitlines() if line.startswith("error: ")]
@@ -172,6 +185,8 @@ def _command(*words: str) -> Callable[[pathlib.Path], None]:
                 if len(lines) != 1 or "Traceback" in said:
                     raise AssertionError(f"the command said {said!r}") from None
                 raise ValueError(lines[0]) from None
+        finally:
+            print(printed.getvalue(), errors.getvalue())
 
     return read
 
@@ -186,7 +201,7 @@ def _all(*readers: Callable[[pathlib.Path], None]) -> Callable[[pathlib.Path], N
                 reader(folder)
             except Exception as error:
                 errors.append(error)
-        errors.sort(key=lambda error: isinstance(error, _RAISED))
+        errors.sort(key=lambda error: isinstance(error, RAISED))
         if errors:
             raise errors[0]
 
@@ -195,16 +210,12 @@ def _all(*readers: Callable[[pathlib.Path], None]) -> Callable[[pathlib.Path], N
 
 def _resume(folder: pathlib.Path) -> None:
     """Starts the program of the run again, which mends damaged policies."""
-    import tfrl
-
-    settings = {"num_iterations": 4, "initial_collect_steps": 10, "eval_interval": 2}
-    dqn = tfrl.DQN("CartPole-v1", logdir=folder, **settings, **_SMALL)
-    dqn.learn(progress=False)
+    train(folder, 4)
 
 
-_EVALUATE = _command("evaluate", "GIVEN", "--num_episodes=1")
-_REPORT = _command("report", "GIVEN")
-_COMPARE = _command("compare", "GIVEN", "GIVEN")
+_EVALUATE = command("evaluate", "GIVEN", "--num_episodes=1")
+_REPORT = command("report", "GIVEN")
+_COMPARE = command("compare", "GIVEN", "GIVEN")
 
 
 def _report_without_scripts(folder: pathlib.Path) -> None:
@@ -430,7 +441,7 @@ def _cases_of_configurations() -> Iterator[Case]:
 
         return make
 
-    train = _command("train", "dqn", "--config=GIVEN/given.json", "--logdir=GIVEN/run")
+    train = command("train", "dqn", "--config=GIVEN/given.json", "--logdir=GIVEN/run")
     for name, changed in _CONFIGS.items():
         if name.startswith(("module", "algorithm", "script", "activation", "own")):
             yield Case(
@@ -494,8 +505,8 @@ def _cases_of_graphs() -> Iterator[Case]:
         tf.saved_model.save(module, str(path))
 
     readers = _all(_load, _EVALUATE, _initial_run, _resume)
-    play = _command("play", "GIVEN", "--num_episodes=1")
-    record = _command("record", "GIVEN", "--num_episodes=1", "--output=GIVEN/r")
+    play = command("play", "GIVEN", "--num_episodes=1")
+    record = command("record", "GIVEN", "--num_episodes=1", "--output=GIVEN/r")
     for name in ("policy", "final_policy"):
         yield Case(
             f"run/{name}/writes_a_file",
@@ -511,7 +522,7 @@ def _cases_of_graphs() -> Iterator[Case]:
         yield Case(
             f"policy/{reader}",
             alone,
-            _command(reader, "--policy=GIVEN/policy", "--env=CartPole-v1"),
+            command(reader, "--policy=GIVEN/policy", "--env=CartPole-v1"),
         )
 
 

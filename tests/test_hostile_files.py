@@ -1,11 +1,11 @@
-"""Files that attack their readers do no harm; see `hostile_files`."""
+"""Files that attack do no harm; see `hostile_files` and `hostile_folders`."""
 
 import pickle
 
 import pytest
 import tensorflow as tf
 
-from tests import hostile_files
+from tests import hostile_files, hostile_folders
 
 CASES = hostile_files.cases()
 FAMILIES = sorted({case.family for case in CASES})
@@ -17,6 +17,21 @@ QUICK = {
         :: 20 if family == "run" else 5
     ]
 }
+FOLDERS = hostile_folders.cases()
+QUICK_FOLDERS = {
+    *("export/export/agent.mp4/file", "export/export/folder", "resume/lock/file"),
+    *("report/report.html/file", "compare/metrics.csv/file", "replay/array"),
+    *("push/export/notes.txt/file", "push/terminal", "verify/data", "verify/setting"),
+}
+
+
+def parameters(cases, quick):
+    return [
+        pytest.param(
+            case, id=case.name, marks=[] if case.name in quick else pytest.mark.slow
+        )
+        for case in cases
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -32,15 +47,7 @@ def test_there_are_200_files_of_all_families():
     assert len(QUICK) >= len(CASES) / 10
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case, id=case.name, marks=[] if case.name in QUICK else pytest.mark.slow
-        )
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize("case", parameters(CASES, QUICK))
 @pytest.mark.filterwarnings("ignore")
 def test_a_hostile_file_runs_nothing_and_is_told(case, run, tmp_path):
     assert hostile_files.try_case(case, run, tmp_path / "here").fault() is None
@@ -59,3 +66,40 @@ def test_the_files_attack_a_reader_that_trusts_them(tmp_path, monkeypatch):
     assert not mark.exists()
     tf.saved_model.load(str(tmp_path / "given" / "policy"))
     assert mark.exists()
+
+
+def test_there_are_60_folders_for_all_commands():
+    names = {case.name for case in FOLDERS}
+    assert len(names) == len(FOLDERS) >= 60
+    assert names > QUICK_FOLDERS
+    assert len({name.partition("/")[0] for name in names}) == 13
+
+
+@pytest.mark.parametrize("case", parameters(FOLDERS, QUICK_FOLDERS))
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_outside_of_a_folder_is_touched(case, run, tmp_path):
+    outcome = hostile_folders.try_case(case, run, tmp_path / "here")
+    assert outcome.fault() is None
+
+
+def test_the_watch_sees_what_would_be_touched(run, tmp_path):
+    """Otherwise it would say nothing that no command touches it."""
+
+    def link(folder, home):
+        (folder / "read").symlink_to(home / "own")
+        (folder / "new").symlink_to(home / "new")
+
+    def read(folder):
+        (folder / "read").read_bytes()
+
+    def write(folder):
+        (folder / "new").write_text("x")
+        print("\x1b")
+
+    for act, changed in ((read, 0), (write, 1)):
+        case = hostile_folders.Case("x", link, act)
+        outcome = hostile_folders.try_case(case, run, tmp_path / act.__name__)
+        assert outcome.changed == changed
+        assert outcome.touched
+        assert outcome.fault()
+    assert "it said" in outcome._replace(touched=[], changed=0).fault()

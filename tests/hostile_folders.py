@@ -184,6 +184,8 @@ def _push(folder: pathlib.Path) -> None:
 
 def _sweep(*words: str) -> Callable[[pathlib.Path], None]:
     def use(folder: pathlib.Path) -> None:
+        for path in (*folder.glob("*.json*"), *folder.glob("metrics.csv")):
+            path.unlink()  # A sweep's folder has none.
         settings = ("--num_iterations=4", "--replay_capacity=100", "--seeds=0,1")
         short = ("--initial_collect_steps=10", "--eval_interval=2", "--batch_size=8")
         _command("sweep", "dqn", "--logdir=GIVEN", *settings, *short, *words)(folder)
@@ -389,12 +391,12 @@ _LINKS: dict[str, tuple[Callable[[pathlib.Path], Any], list[str]]] = {
         ["export/notes.txt file", "export/inner folder", "export folder"],
     ),
     "sweep": (
-        _sweep("--processes=1", "--env=Acrobot-v1"),
-        [
-            *("runs folder", "programs folder", "compare.md file"),
-            *("runs/seed_0 folder", "runs/seed_0/output.txt file"),
-            "runs/seed_0/recipe.json file",
-        ],
+        _sweep("--env=CartPole-v1"),
+        ["runs folder", "programs folder", "compare.md file", "runs/seed_0 folder"],
+    ),
+    "sweep in processes": (
+        _sweep("--env=Taxi-v4", "--processes=1"),
+        ["runs/seed_0/output.txt file", "runs/seed_0/recipe.json file"],
     ),
     "tune": (_tune, ["new/study.log file", "new/lock file", "new/runs folder"]),
 }

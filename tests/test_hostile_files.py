@@ -72,7 +72,7 @@ def test_there_are_60_folders_for_all_commands():
     names = {case.name for case in FOLDERS}
     assert len(names) == len(FOLDERS) >= 60
     assert names > QUICK_FOLDERS
-    assert len({name.partition("/")[0] for name in names}) == 13
+    assert len({name.partition("/")[0] for name in names}) == 14
 
 
 @pytest.mark.parametrize("case", parameters(FOLDERS, QUICK_FOLDERS))

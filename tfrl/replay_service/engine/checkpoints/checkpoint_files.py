@@ -228,7 +228,7 @@ def read_array(directory: Path, name: str) -> np.ndarray:
 def _problem(directory: Path) -> str | None:
     """Returns why a checkpoint is not complete, or None if it is complete."""
     # It may be from somebody else, and lead to files of another directory.
-    if any(path.is_symlink() for path in (directory, *directory.glob("*"))):
+    if directory.is_symlink() or any(map(Path.is_symlink, directory.glob("*"))):
         return "it is a link, or has links"
     try:
         sums = json.loads((directory / _DONE).read_bytes())["files"]

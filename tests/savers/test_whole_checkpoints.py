@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.savers import whole_checkpoints
+from tfrl.savers import checkpoint_files, whole_checkpoints
 
 
 def save_some(directory, values):
@@ -129,6 +129,60 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path, suffix):
     damage(tmp_path / f"ckpt-2{suffix}")
     with pytest.warns(RuntimeWarning, match=r"CHECKPOINT DAMAGED[\s\S]*ckpt-1"):
         assert restored_value(tmp_path) == 10.0
+
+
+def leave(directory, *, index):
+    """Leaves ckpt-2 as a save does that ends while it puts its parts together."""
+    (directory / "ckpt-2_temp").mkdir(exist_ok=True)
+    (directory / "ckpt-2_temp" / "part-00000-of-00001.index").write_bytes(b"x")
+    if index is None:
+        (directory / "ckpt-2.index").unlink(missing_ok=True)
+    elif index is not ...:
+        (directory / "ckpt-2.index").write_bytes(index)
+
+
+@pytest.mark.parametrize(
+    ("index", "value"),
+    [
+        pytest.param(None, 10.0, id="absent"),
+        pytest.param(b"", 10.0, id="empty"),
+        pytest.param(b"\0" * 100, 10.0, id="in part"),
+        pytest.param(..., 20.0, id="whole"),
+    ],
+)
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_an_unfinished_checkpoint_is_passed_over_in_silence(
+    tmp_path, index, value, is_removed
+):
+    save_some(tmp_path, [10.0, 20.0])
+    leave(tmp_path, index=index)
+    if is_removed:
+        checkpoint_files.remove_unfinished(tmp_path)
+        assert not (tmp_path / "ckpt-2_temp").exists()
+        is_kept = (tmp_path / "ckpt-2.data-00000-of-00001").exists()
+        assert is_kept == (value == 20.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert restored_value(tmp_path) == value
+
+
+def test_a_full_disk_leaves_no_part_of_a_checkpoint(tmp_path, monkeypatch):
+    variable = tf.Variable(1.0)
+    checkpointer = whole_checkpoints.Checkpointer(tmp_path, variable=variable)
+    before = set(tmp_path.iterdir())
+
+    def fail(checkpoint_number):
+        (tmp_path / "ckpt-2.data-00000-of-00001").write_bytes(b"values")
+        leave(tmp_path, index=b"")
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(checkpointer.manager, "save", fail)
+        with pytest.raises(tf.errors.ResourceExhaustedError):
+            checkpointer.save(2)
+    assert set(tmp_path.iterdir()) == before
+    checkpointer.save(2)
+    assert restored_value(tmp_path) == 1.0
 
 
 def test_a_missing_data_file_is_passed_over_with_a_warning(tmp_path):

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import math
 import os
+import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -61,6 +62,32 @@ def repair_state(directory: str) -> None:
         lines.append(f'all_model_checkpoint_paths: "{name}"')
         lines.append(f"all_model_checkpoint_timestamps: {i}")
     files.write_text(state, "\n".join(lines) + "\n")
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether the save of a checkpoint that cannot be read has not come to its end.
+
+    TensorFlow writes to a folder of this name first, and removes it last.
+
+    Args:
+      path: The checkpoint's prefix, `directory/ckpt-N`.
+    """
+    return os.path.isdir(f"{path}_temp")
+
+
+def remove_unfinished(directory: str | os.PathLike[str]) -> None:
+    """Removes what a save has left that was killed, or found no space on the disk.
+
+    No other process may be saving there.
+    """
+    for folder in pathlib.Path(directory).glob(f"{checkpoint_names.NAME}-*_temp"):
+        path = str(folder).removesuffix("_temp")
+        try:
+            read_whole(path)
+        except READING_ERRORS:
+            for file in folder.parent.glob(f"{os.path.basename(path)}.*"):
+                files.remove(file)
+        files.remove(folder)
 
 
 def read_whole(path: str) -> Any:

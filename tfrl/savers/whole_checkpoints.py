@@ -1,9 +1,10 @@
 """Saves checkpoints, and restores them completely or not at all.
 
-An interrupted save leaves no checkpoint, and weights that are not finite are not saved.
-A checkpoint that is damaged or holds such weights is skipped, with a loud warning, and
-the last good one is restored. A directory without a good checkpoint is an error, and so
-is a checkpoint whose variables have other shapes: training never restarts silently.
+A save that was killed, or found no space on the disk, leaves no checkpoint, and weights
+that are not finite are not saved. A checkpoint that is damaged or holds such weights is
+skipped, with a loud warning, and the last good one is restored. A directory whose
+checkpoints are all bad is an error, and so is a checkpoint whose variables have other
+shapes: training never restarts silently.
 """
 
 from __future__ import annotations
@@ -140,7 +141,11 @@ class Checkpointer:
         # It goes through a tensor, because int() refuses the variables of several
         # replicas.
         number = int(tf.convert_to_tensor(global_step))
-        return self._manager.save(checkpoint_number=number)
+        try:
+            return self._manager.save(checkpoint_number=number)
+        except Exception:
+            checkpoint_files.remove_unfinished(self._directory)
+            raise
 
     def _check_all_saved(self) -> None:
         unsaved = checkpoint_files.unsaved_weights(self._checkpoint)
@@ -267,7 +272,8 @@ def use_latest(
         except CheckpointError:
             raise
         except checkpoint_files.READING_ERRORS as error:
-            failures.append(checkpoint_files.describe_failure(path, error))
+            if not checkpoint_files.is_unfinished(path):
+                failures.append(checkpoint_files.describe_failure(path, error))
             continue
         if failures:
             warnings.warn(

@@ -687,6 +687,17 @@ def test_a_run_killed_before_its_first_iterations_starts_again_in_silence(tmp_pa
         make_run(tmp_path)
 
 
+def test_a_run_whose_first_checkpoint_found_no_space_begins_again(tmp_path):
+    """TensorFlow had moved the values, and had no space for their index."""
+    folder = tmp_path / "checkpoints"
+    make_run(tmp_path)
+    (folder / "ckpt-4_temp").mkdir()
+    (folder / "ckpt-4.data-00000-of-00001").write_bytes(b"values")
+    _, loop = make_run(tmp_path)
+    assert loop.iteration == 0
+    assert not list(folder.iterdir())
+
+
 def test_what_a_killed_run_left_of_an_unfinished_checkpoint_is_removed(finished):
     unfinished = finished / "checkpoints" / "ckpt-24_temp"
     unfinished.mkdir()

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.policies.saving import weights
-from tfrl.savers import whole_checkpoints
+from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.system import log
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import (
@@ -212,6 +212,7 @@ class DirectoryOutputs(Outputs):
         with contextlib.ExitStack() as after_error:
             after_error.callback(directory.unlock)
             directory.lock()
+            checkpoint_files.remove_unfinished(directory.checkpoints)
             directory.check_checkpoints()
             self._checkpointer = whole_checkpoints.Checkpointer(
                 directory.checkpoints,

@@ -238,15 +238,13 @@ class RunDirectory:
         """Checks that a run with outputs in the folder has not lost its checkpoints.
 
         A run that was killed before its first checkpoint starts from the beginning,
-        with a warning. Unfinished files, which a killed run has left, are removed.
+        with a warning. Unfinished files, which a killed run has left, are removed; see
+        `checkpoint_files.remove_unfinished` for those of checkpoints.
 
         Raises:
           RunDirectoryError: There was a checkpoint, and now there is none.
         """
-        for unfinished in (
-            *self.checkpoints.glob(f"{checkpoint_names.NAME}-*_temp"),
-            *self.path.glob(f"{files.UNFINISHED}*"),
-        ):
+        for unfinished in self.path.glob(f"{files.UNFINISHED}*"):
             files.remove(unfinished)
         has_folder = self.checkpoints.is_dir()
         if checkpoint_names.newest_first(self.checkpoints):

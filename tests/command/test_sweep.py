@@ -125,6 +125,74 @@ def test_values_are_read_as_the_flags_of_the_settings_are(command):
     ]
 
 
+def runs_in(folder, *seeds):
+    """Stands for finished runs of a sweep with these seeds."""
+    for seed in seeds:
+        run = folder / "runs" / f"seed_{seed}"
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "finished.json").touch()
+
+
+def test_all_finished_runs_of_a_sweep_are_compared(command, tmp_path, monkeypatch):
+    compared = []
+    command("CartPole-v1", "0..1")
+    runs_in(tmp_path, 0, 1)
+    (tmp_path / "runs" / "seed_7").mkdir()
+    compare = comparing.compare
+    monkeypatch.setattr(
+        comparing, "compare", lambda *x: compared.extend(x) or compare(*x)
+    )
+    command("CartPole-v1", "1..2")
+    assert [*dict.fromkeys(compared)] == [tmp_path / f"runs/seed_{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words", "difference"),
+    [
+        ("0..1", ["--num_iterations=500", "--gamma=0.5"], r"gamma: was .*, is 0\.5"),
+        (
+            "0..1",
+            ["--num_iterations=500", "--gamma=0.5,0.6"],
+            r"swept: was \[\], is \['gamma'\]",
+        ),
+        ("0", ["--num_iterations=600"], "num_iterations: was 500, is 600"),
+        ("0..9", ["--num_iterations=400"], "num_iterations: was 500, is 400"),
+        ("0..1", ["--num_environment_steps=9000"], "num_environment_steps: was '.abse"),
+    ],
+)
+def test_another_sweep_is_refused_in_the_folder_of_a_sweep(
+    command, tmp_path, seeds, words, difference, capsys
+):
+    command("CartPole-v1", "0..1", "--num_iterations=500")
+    runs_in(tmp_path, 0, 1)
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", seeds, *words)
+    assert re.search(difference, capsys.readouterr().err)
+    got = command("CartPole-v1", seeds, *words, "--overwrite")
+    assert len(got["programs"]) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_becomes_longer_with_all_its_runs(command, tmp_path):
+    command("CartPole-v1", "0..1", "--num_iterations=500")
+    runs_in(tmp_path, 0, 1)
+    command("CartPole-v1", "0..2", "--num_iterations=600")
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["num_iterations"] == 600
+
+
+def test_a_sweep_whose_settings_are_wrong_leaves_no_folder(
+    command, tmp_path, monkeypatch
+):
+    def fail(*_):
+        raise ValueError("batch_size: wrong")
+
+    monkeypatch.setattr(sweep.sweeps, "train_in_one_program", fail)
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", "0", f"--logdir={tmp_path / 'new'}")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("seeds", ["", "a", "3..1", "1,1", "0..2,2", "1..", "0...3"])
 def test_wrong_seeds_are_told(command, seeds, capsys):
     with pytest.raises(SystemExit):

@@ -5,7 +5,8 @@
 
 The runs are one program where possible, and otherwise processes; a line says which, and
 why. Settings with several values are combined. The same command resumes a sweep that
-was interrupted or killed, and trains only what is missing, such as more --seeds.
+was interrupted or killed, and trains only what is missing, such as more --seeds. A
+sweep of other settings needs another --logdir.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
 from tfrl.system import paths, quiet
-from tfrl.train.runs import run_files
+from tfrl.train.runs import finished_runs, run_files
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
@@ -99,13 +100,16 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         members.append(sweeps.Member(place, _config(first, settings, seed)))
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.config) for member in members)
-    with interrupts.resumable():
-        if reason:
-            _train_in_processes(members, reason, given)
-        else:
-            _train_in_programs(members, folder / "programs", given.overwrite)
-    compared = comparing.compare(*(member.folder for member in members))
-    compared.write(folder)
+    with sweeps.folder_of(folder, first, swept, members, given.overwrite):
+        with interrupts.resumable():
+            if reason:
+                _train_in_processes(members, reason, given)
+            else:
+                _train_in_programs(members, folder / "programs", given.overwrite)
+        runs = [member.folder for member in members]
+        runs += [x.parent for x in folder.glob(f"runs/*/{finished_runs.NAME}")]
+        compared = comparing.compare(*sorted(runs))
+        compared.write(folder)
     print(f"{compared}\nOutputs: {folder}")
 
 

@@ -7,13 +7,15 @@ checkpoint, and its policy is the last one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import pathlib
+import shutil
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,9 @@ from tfrl.algorithms import registry, run_folders
 from tfrl.experiments import one_program
 from tfrl.loggers import csv as csv_logger
 from tfrl.system import log
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
 
 
 class Member(NamedTuple):
@@ -64,6 +69,55 @@ def _live(config: Mapping[str, Any]) -> set[str]:
     """Returns the settings in which runs of a program with this one may differ."""
     live = registry.find(registry.name_of(config)).live_settings()
     return {name for name in live if config[name] is not None}
+
+
+@contextlib.contextmanager
+def folder_of(
+    folder: pathlib.Path,
+    recipe: Algorithm,
+    swept: Collection[str],
+    members: Sequence[Member],
+    overwrite: bool,
+) -> Iterator[None]:
+    """Keeps the folder of a sweep for this sweep and this process.
+
+    It holds runs that differ in seeds and in the swept settings alone. They may become
+    longer if none is left behind. If no run came to be, a new folder is removed.
+
+    Args:
+      folder: The folder.
+      recipe: The algorithm, with the settings that all runs have, and their length.
+      swept: The names of the settings in which they differ.
+      members: The runs.
+      overwrite: Whether to remove the outputs of an earlier sweep first.
+
+    Raises:
+      RunDirectoryError: The folder belongs to another sweep.
+    """
+    is_new, names = not folder.exists(), {member.folder.name for member in members}
+    config = recipe.config()
+    # Swept settings change the number of iterations of so many steps.
+    derived = ["num_iterations"] if "num_environment_steps" in config else []
+    own = {k: x for k, x in config.items() if k not in ("seed", *swept, *derived)}
+    others = {path.name for path in (folder / "runs").glob("*")} - names
+    directory = run_folders.open_folder(
+        folder,
+        {"program": "sweep", "swept": sorted(swept), **own},
+        recipe.defaults(),
+        overwrite=overwrite,
+        may_grow=() if others else ("num_iterations", "num_environment_steps"),
+        further_outputs=("compare.md", "compare.csv", "compare.png", "programs"),
+    )
+    directory.lock()
+    try:
+        directory.grow()
+        yield
+    except Exception:
+        if is_new and not (folder / "runs").exists():
+            shutil.rmtree(folder)
+        raise
+    finally:
+        directory.unlock()
 
 
 def train_in_one_program(
@@ -109,7 +163,6 @@ def train_in_one_program(
     if overwrite:
         (own / "sweep.npz").unlink(missing_ok=True)
     swept = {name: [config[name] for _, config in missing] for name in differing}
-    progress = Progress(first["num_iterations"], first["eval_interval"])
     with train.device_scope(first["device"]):
         result = train.sweep(
             make_loop,
@@ -118,11 +171,11 @@ def train_in_one_program(
             num_iterations=first["num_iterations"],
             eval_interval=first["eval_interval"],
             num_eval_episodes=first["num_eval_episodes"],
-            callback=progress,
+            callback=Progress(first["num_iterations"]),
             directory=own,
             checkpoint_interval=first["checkpoint_interval"],
         )
-    if pace := progress.pace():
+    if pace := result.pace():
         steps = result.environment_steps[:, -1].sum() / first["num_iterations"]
         log.info(f"{steps / pace:,.0f} environment steps a second, all together.")
     for number, (place, _) in enumerate(missing):
@@ -171,31 +224,18 @@ def _write_metrics(
 
 
 class Progress:
-    """Prints a line for each evaluation of a sweep, and measures its pace."""
+    """Prints a line for each evaluation of a sweep."""
 
-    def __init__(self, num_iterations: int, eval_interval: int) -> None:
-        """Starts the clock; for the arguments see `train.sweep`."""
-        self._num_iterations, self._eval_interval = num_iterations, eval_interval
-        self._times = [(0, time.monotonic())]
+    def __init__(self, num_iterations: int) -> None:
+        """Starts the clock; for the argument see `train.sweep`."""
+        self._num_iterations, self._started = num_iterations, time.monotonic()
 
     def __call__(self, iteration: int, returns: np.ndarray) -> None:
         """Prints the iteration, the time and a summary of `returns`, `[N]`."""
-        self._times.append((iteration, time.monotonic()))
         log.info(
             f"iteration {iteration:,} of {self._num_iterations:,}, "
-            f"{self._times[-1][1] - self._times[0][1]:.0f} s: {summary(returns)}"
+            f"{time.monotonic() - self._started:.0f} s: {summary(returns)}"
         )
-
-    def pace(self) -> float:
-        """Returns the seconds of an iteration of all runs.
-
-        The time before the first evaluation, with the compilation, counts only if there
-        is no other. 0 for a sweep that had already ended.
-        """
-        (last, end), (first, begin) = self._times[-1], self._times[:2][-1]
-        if first == last:
-            begin, first = self._times[0][1], last - self._eval_interval
-        return (end - begin) / (last - first)
 
 
 def summary(returns: np.ndarray) -> str:

@@ -11,7 +11,7 @@ from tfrl.train.sweeps import sweep_checkpoint
 @pytest.fixture
 def progress():
     rows = [[np.full(2, i, dtype) for dtype in "fqf"] for i in range(3)]
-    return sweep_checkpoint.SweepMeasurements([5, 10, 12], rows)
+    return sweep_checkpoint.SweepMeasurements([5, 10, 12], rows, [9.0, 2.0, 1.0])
 
 
 def test_a_file_holds_what_was_saved_last(tmp_path, progress):
@@ -21,7 +21,7 @@ def test_a_file_holds_what_was_saved_last(tmp_path, progress):
     saved.save(progress, [np.zeros(2)])
     saved.save(progress, arrays)
     found, (first, second) = saved.restore()
-    assert found.iterations == [5, 10, 12]
+    assert (found.iterations, found.seconds) == ([5, 10, 12], [9.0, 2.0, 1.0])
     np.testing.assert_array_equal(found.columns(), progress.columns())
     np.testing.assert_array_equal(first, arrays[0])
     np.testing.assert_array_equal(second.view(ml_dtypes.bfloat16), arrays[1])
@@ -57,6 +57,8 @@ def test_no_damage_goes_unseen(tmp_path, progress):
         path.write_bytes(damaged)
         with pytest.raises(whole_checkpoints.CheckpointError, match="cannot be read"):
             saved.restore()
+        if place == content.rindex(b"crc32"):
+            continue  # A whole file of an earlier version.
         path.write_bytes(content[:place])
         with pytest.raises(whole_checkpoints.CheckpointError, match="cannot be read"):
             saved.restore()
@@ -69,6 +71,18 @@ def test_a_file_of_an_earlier_version_has_no_checksum(tmp_path, progress):
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"crc32")])
     np.testing.assert_array_equal(saved.restore()[1], [np.arange(5)])
+
+
+def test_a_file_of_an_earlier_version_has_no_seconds(tmp_path, progress):
+    saved = sweep_checkpoint.SweepCheckpoint(tmp_path, {})
+    saved.save(progress, [])
+    path = tmp_path / "sweep.npz"
+    held = dict(np.load(path))
+    del held["seconds"]
+    np.savez(path, **held)
+    found, _ = saved.restore()
+    assert found.iterations == progress.iterations
+    assert np.isnan(found.seconds).all()
 
 
 def test_a_file_of_other_settings_is_refused(tmp_path, progress):

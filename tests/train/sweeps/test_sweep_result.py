@@ -65,10 +65,31 @@ def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
     numbers = np.zeros([2, 1])
     losses = np.array([[0.5], [np.nan]])
     result = sweep_result.SweepResult(
-        (1, 2), {}, np.array([10]), numbers, numbers, losses, None, [], []
+        (1, 2), {}, np.array([10]), numbers, numbers, losses, None, [], [], np.ones(1)
     )
     with pytest.raises(ValueError, match=r"run: got 1, which diverged.*learning rate"):
         result.save_policy(1, tmp_path / "policy")
+
+
+@pytest.mark.parametrize(
+    ("iterations", "seconds", "pace"),
+    [
+        # A compilation of 60 s, then 2 s an iteration, also after a kill.
+        ([10, 20, 30, 35], [80.0, 20.0, 20.0, 70.0], 2.0),
+        ([10], [80.0], 8.0),
+        ([10, 20, 30], [np.nan, np.nan, 30.0], 3.0),
+        ([10], [np.nan], 0.0),
+    ],
+)
+def test_the_pace_leaves_compilations_out_and_knows_earlier_processes(
+    iterations, seconds, pace
+):
+    numbers = np.zeros([1, len(iterations)])
+    result = sweep_result.SweepResult(
+        *((1,), {}, np.array(iterations), numbers, numbers, numbers),
+        *(None, [], [], np.array(seconds)),
+    )
+    assert result.pace() == pace
 
 
 def test_a_seed_whose_return_is_nan_is_the_lowest_of_the_curve(first, tmp_path):

@@ -24,10 +24,13 @@ class SweepMeasurements:
     Attributes:
       iterations: The number of iterations before each evaluation.
       rows: The losses, environment steps and returns of each evaluation, each `[N]`.
+      seconds: The time until each evaluation since the one before; NaN if an earlier
+        version has not stored it.
     """
 
     iterations: list[int] = dataclasses.field(default_factory=list)
     rows: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
+    seconds: list[float] = dataclasses.field(default_factory=list)
 
     @property
     def done(self) -> int:
@@ -70,6 +73,7 @@ class SweepCheckpoint:
         named = {
             "settings": np.array(json.dumps(self._settings)),
             "iterations": np.array(progress.iterations, np.int64),
+            "seconds": np.array(progress.seconds, np.float64),
             **{f"array_{i}": array for i, array in enumerate(arrays)},
         }
         for name, column in zip(_COLUMNS, progress.columns(), strict=True):
@@ -100,6 +104,9 @@ class SweepCheckpoint:
                 settings = json.loads(str(file["settings"]))
                 columns = [file[name] for name in _COLUMNS]
                 iterations = file["iterations"].tolist()
+                is_old = "seconds" not in file.files
+                unknown = np.full(len(iterations), np.nan)
+                seconds = (unknown if is_old else file["seconds"]).tolist()
                 count = sum(name.startswith("array_") for name in file.files)
                 arrays = [file[f"array_{i}"] for i in range(count)]
         for name, now in self._settings.items():
@@ -110,7 +117,7 @@ class SweepCheckpoint:
                     "choose another directory."
                 )
         rows = [[c[:, i] for c in columns] for i in range(len(iterations))]
-        return SweepMeasurements(iterations, rows), arrays
+        return SweepMeasurements(iterations, rows, seconds), arrays
 
     @contextlib.contextmanager
     def _explained(self) -> Any:

@@ -157,11 +157,25 @@ class SweepResult(SweepCurves):
     """The learning curves and the final state of all runs of a sweep.
 
     The weights of a run that diverged are lost; the other runs continue.
+
+    Attributes:
+      seconds: The time until each evaluation since the one before, `[E]`; the first one
+        of a process includes the compilation.
     """
 
     _loop: collecting_loop.CollectingLoop = dataclasses.field(repr=False)
     _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
     _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
+    seconds: np.ndarray
+
+    def pace(self) -> float:
+        """Returns the seconds of an iteration of all runs, also of earlier processes.
+
+        It is the lower median over the evaluations, which leaves compilations out.
+        """
+        paces = self.seconds / np.diff(self.iterations, prepend=0)
+        known = paces[np.isfinite(paces)]
+        return float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0
 
     def restore(self, run: int) -> collecting_loop.CollectingLoop:
         """Returns the loop with the agent, buffer and counters of run `run`.

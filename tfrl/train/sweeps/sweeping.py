@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -138,6 +139,7 @@ def sweep(
         runs.loop,
         runs.variables,
         runs.final_values(),
+        np.array(progress.seconds),
     )
 
 
@@ -160,7 +162,9 @@ def _train(
         while progress.done < num_iterations and not is_requested():
             before = progress.done
             stop = min(_next_multiple(before, eval_interval), num_iterations)
+            started = time.monotonic()
             progress.rows.append(runs.advance(stop - before))
+            progress.seconds.append(time.monotonic() - started)
             progress.iterations.append(stop)
             if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
                 checkpoint.save(progress, runs.state())

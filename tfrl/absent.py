@@ -24,7 +24,12 @@ _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
-    "tfrl.utils.lazy_loader": "use the package lazy_loader",
+    "tfrl.bandits.policies.policy_utilities": (
+        "use tfrl.policies.utils, as with TF-Agents 0.19"
+    ),
+    "tfrl.networks.dynamic_unroll_layer": (
+        "use tfrl.keras_layers.dynamic_unroll_layer, as with TF-Agents 0.19"
+    ),
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
     "tfrl.utils.session_utils": (
         "TensorFlow 2 has no sessions; call functions eagerly or as a tf.function"
@@ -61,6 +66,7 @@ _NO_MULTIAGENT = "there is no training of several agents"
 _REPLICATOR = "use tf.distribute with tfrl.train.StrategyLoop"
 _ALIAS = "write Any, or a type of NumPy or TensorFlow"
 _OF_MPO = "use tf.losses.MPO, which computes it"
+_FAKE_ITERATOR = "use transition_dataset(environment).batch(n).as_numpy_iterator()"
 _IQN = "use IQNHead after a torso, or tfrl.networks.ImplicitQuantileNetwork"
 _VIDEO = "use VideoWrapper and override its render_frame"
 _RECURRENT_CRITIC = "use tfrl.networks.CriticRnnNetwork and its agents"
@@ -104,7 +110,15 @@ _OF_ACME = {
         "environment_loops": "there is no OpenSpiel; use EnvironmentLoop",
         "multiagent": _NO_MULTIAGENT,
         "datasets.tfds": "use tfrl.datasets, which reads recordings and Minari's files",
-        "testing": "use the environments and suites of tfrl.testing",
+        "testing.multiagent_fakes": _NO_MULTIAGENT,
+        "testing.test_utils": "use tempfile, or tmp_path of pytest",
+        "testing.fakes.Actor": "write a core.Actor of your own",
+        "testing.fakes.Learner": "write a core.Learner of your own",
+        "testing.fakes.VariableSource": "write a core.VariableSource of your own",
+        "testing.fakes.fake_atari_wrapped": "use fakes.DiscreteEnvironment",
+        "testing.fakes.rlds_dataset_from_env_spec": "use tfrl.datasets",
+        "testing.fakes.transition_iterator": _FAKE_ITERATOR,
+        "testing.fakes.transition_iterator_from_spec": _FAKE_ITERATOR,
         "utils.async_utils": "use concurrent.futures",
         "utils.loggers.image": "write pictures by Pillow",
         "utils.lp_utils": _DISTRIBUTED,

@@ -61,6 +61,14 @@ def test_no_word_of_the_table_is_known_everywhere():
         ("PPO", {"env": "CartPole-v1"}, "'env'; write environment='CartPole-v1'."),
         ("PPO", {"policy": "MlpPolicy"}, "'policy'; write PPO(environment): the obs"),
         ("PPO", {"gama": 0.9}, "'gama'; did you mean gamma."),
+        ("PPO", {"framework": "torch"}, "'framework'; leave it out: there is Tens"),
+        ("PPO", {"config": {}}, "as PPO(environment, gamma=0.99)."),
+        ("PPO", {"env_config": {}}, "environment, PPO(lambda: MyEnv(env_config))."),
+        (
+            "DQN",
+            {"observation_and_action_constraint_splitter": None},
+            "; write agent_arguments={'observation_and_action_constraint_splitter': ..",
+        ),
         ("PPO", {"zzz": 0.9}, "'zzz'; PPO.defaults() has those that it knows."),
     ],
 )

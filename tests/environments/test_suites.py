@@ -243,3 +243,16 @@ def test_a_module_of_a_suite_before_a_name_changes_nothing():
     name = "MiniGrid-Empty-5x5-v0"
     suite, own = suites.find(f"minigrid:{name}")
     assert (suite, own) == suites.find(name)
+
+
+def test_a_class_that_needs_a_configuration_is_refused_by_its_arguments():
+    class Mine(gymnasium.Env):
+        def __init__(self, env_config, *, size, render_mode=None, **others):
+            pass
+
+    with pytest.raises(TypeError, match=r"got Mine, which needs env_config, size, .*"):
+        suites.call(Mine)
+    with pytest.raises(TypeError, match=r"write lambda: Mine\(\.\.\.\) with the val"):
+        tfrl.PPO(Mine)
+    assert suites.call(lambda *_, size=3, **__: size) == 3
+    assert suites.call(dict) == {}

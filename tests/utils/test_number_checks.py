@@ -149,3 +149,11 @@ def test_environment_workers_can_import_it_without_tensorflow():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout == "False\n"
+
+
+def test_a_batch_size_of_none_is_that_of_a_python_environment():
+    with pytest.raises(
+        TypeError, match=r"none: write TFPyEnvironment\(environment\)\.b"
+    ):
+        number_checks.check_sizes(batch_size=None)
+    number_checks.check_sizes(optional=True, batch_size=None)

@@ -4,6 +4,7 @@ from . import core as core
 from . import datasets as datasets
 from . import environment_loop as environment_loop
 from . import specs as specs
+from . import testing as testing
 from . import tf as tf
 from . import types as types
 from . import utils as utils

@@ -131,18 +131,24 @@ _LINES = {
     "anneal_lr": "write final_learning_rate=0.0, or None for a constant rate",
     "callback": "write callbacks=[...], a list of train.Callback",
     "clip_vloss": "write value_clip_range=..., the clip range, or 0 for none",
+    "config": "write each setting by its name, such as {0}(environment, gamma=0.99)",
     "ent_coef initial_alpha": "the temperature is learned, from initial_alpha=1.0 on; "
     "a fixed one is initial_alpha=..., alpha_learning_rate=0",
+    "env_config": "give a function that makes the environment, "
+    "{0}(lambda: MyEnv(env_config))",
     "episode_start": "give state=None at the beginning of an episode",
     "epsilon_timesteps": "write epsilon_decay_iterations=..., so many iterations",
     "eval_freq": "write eval_interval=..., in iterations",
     "exploration_fraction": "write epsilon_decay_iterations=..., so many iterations",
+    "framework": "leave it out: there is TensorFlow alone",
     "gradient_steps": "write train_steps_per_iteration=..., of which -1 elsewhere is "
     "collect_steps_per_iteration times num_envs",
     "learning_rate actor_learning_rate": _ALL_RATES,
     "log_interval": "the setting log_interval of the constructor counts iterations",
     "lr actor_learning_rate": _ALL_RATES,
     "num_minibatches": "write minibatch_size=..., the frames in each of them",
+    "observation_and_action_constraint_splitter": "write agent_arguments="
+    "{{'observation_and_action_constraint_splitter': ...}}",
     "policy": "write {0}(environment): the observations choose the layers; "
     "fc_layer_params=(64, 64) and network=... choose others",
     "policy_kwargs": "write fc_layer_params=(64, 64) for net_arch, activation='tanh' "

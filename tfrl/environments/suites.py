@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import inspect
 import os
 import re
 import sys
@@ -153,7 +154,26 @@ def call(make: Callable[[], Any]) -> Any:
         import tensorflow  # noqa: F401
 
         environments.gymnasium.headless.prepare_mujoco()
+    _check_takes_nothing(make)
     return make()
+
+
+def _check_takes_nothing(make: Callable[..., Any]) -> None:
+    """Raises a TypeError if a function needs arguments, as RLlib's environments do."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):
+        return  # It is not written in Python.
+    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    needed = [
+        x.name for x in parameters if x.default is x.empty and x.kind not in kinds
+    ]
+    if needed:
+        name = getattr(make, "__name__", repr(make))
+        raise TypeError(
+            f"environment: got {name}, which needs {', '.join(needed)}, expected a "
+            f"function without arguments; write lambda: {name}(...) with the values."
+        )
 
 
 def check_trusted(name: str, file: Any, remedy: str) -> None:

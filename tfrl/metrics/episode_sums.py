@@ -11,6 +11,7 @@ from tfrl.losses import masking
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
 from tfrl.typing import types
+from tfrl.utils import number_checks
 
 
 class EpisodeSums(tf.Module):
@@ -31,6 +32,7 @@ class EpisodeSums(tf.Module):
         """Creates sums for values of `shape` and `dtype`; errors name `owner`."""
         super().__init__(name=owner)
         self._owner = owner
+        number_checks.check_sizes(batch_size=batch_size)
         self._batch_size = int(batch_size)
         self._dtype = tf.as_dtype(dtype)
         self._shape = tf.TensorShape(shape)

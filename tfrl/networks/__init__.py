@@ -15,6 +15,6 @@
 1
 """
 
-import lazy_loader
+from tfrl import absent
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

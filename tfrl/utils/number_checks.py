@@ -109,6 +109,11 @@ def check_sizes(optional: bool = False, **sizes: Any) -> None:
     """Checks that each argument is a positive integer, or None if `optional`."""
     remedy = "raise it, or leave it out" if optional else "raise it"
     for name, size in sizes.items():
+        if name == "batch_size" and size is None:
+            remedy = (
+                "a PyEnvironment that is not batched has none: write "
+                "TFPyEnvironment(environment).batch_size, or 1"
+            )
         check_integer(name, size, 1, remedy=remedy, optional=optional)
 
 

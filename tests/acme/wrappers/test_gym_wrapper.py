@@ -145,3 +145,14 @@ def test_the_name_in_acmes_first_releases():
 def test_the_adapter_needs_a_game():
     with pytest.raises(ValueError, match=r"expected a game of ale-py; wrap other env"):
         wrappers.GymAtariAdapter(gymnasium.make("CartPole-v1"))
+
+
+def test_the_environment_renders_as_it_was_made_to():
+    class Shown(gymnasium.envs.classic_control.CartPoleEnv):
+        def render(self):
+            return f"shown as {self.render_mode}"
+
+    environment = wrappers.GymWrapper(Shown(render_mode="human"))
+    assert environment.render() == environment.render(mode="human") == "shown as human"
+    with pytest.raises(ValueError, match="got mode 'rgb_array', expected the mode"):
+        environment.render("rgb_array")

@@ -27,7 +27,7 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
     dtypes of the spaces.
 
     Attributes that are not found here are looked up in tfrl's `GymnasiumWrapper`
-    (`seed`, `render`) and in the Gymnasium environment.
+    (`seed`) and in the Gymnasium environment.
     """
 
     def __init__(self, environment: gymnasium.Env):
@@ -54,6 +54,15 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
     def environment(self) -> gymnasium.Env:  # type: ignore[override]
         """The Gymnasium environment."""
         return self._gym_env
+
+    def render(self, *mode: str, **keywords: str) -> Any:
+        """Returns what the Gymnasium environment renders; see `PyEnvironment.render`.
+
+        Without a mode, the environment renders as it was made to.
+        """
+        if mode or keywords:
+            return self._environment.render(*mode, **keywords)
+        return self._gym_env.render()
 
     def get_info(self) -> dict[str, Any] | None:
         """Returns Gymnasium's latest `info`; None before the first reset."""

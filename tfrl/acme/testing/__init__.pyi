@@ -1,0 +1,1 @@
+from . import fakes as fakes

@@ -6,6 +6,8 @@ import tensorflow as tf
 from tests import processors
 from tfrl.keras_layers import DynamicUnroll
 
+# The lengths of sequences, and whether XLA compiles the loop over them.
+SLOW = [(40, None), (20, True)]
 BATCH, TIME, FEATURES, UNITS = 3, 6, 2, 4
 
 
@@ -142,8 +144,11 @@ def test_without_resets_it_is_the_keras_layer(data, kind):
     np.testing.assert_allclose(tf.nest.flatten(state), expected_state, atol=1e-6)
 
 
-@pytest.mark.parametrize("length", [20, pytest.param(40, marks=pytest.mark.slow)])
-def test_the_loop_and_its_gradients_equal_single_steps(length):
+@pytest.mark.parametrize(
+    ("length", "jit_compile"),
+    [(20, None), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+)
+def test_the_loop_and_its_gradients_equal_single_steps(length, jit_compile):
     rng = np.random.default_rng(2)
     inputs = tf.constant(rng.normal(size=[2, length, FEATURES]), tf.float32)
     reset = tf.constant(rng.random([2, length]) < 0.2)
@@ -154,7 +159,7 @@ def test_the_loop_and_its_gradients_equal_single_steps(length):
     )
     layer.build(inputs.shape)
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, jit_compile=jit_compile)
     def at_once():
         with tf.GradientTape() as tape:
             outputs, state = layer(inputs, reset_mask=reset)
@@ -177,6 +182,21 @@ def test_the_loop_and_its_gradients_equal_single_steps(length):
     expected = tape.gradient(loss, layer.trainable_variables)
     for ours, theirs in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_compiled_program_does_not_grow_with_the_sequence():
+    layer = DynamicUnroll(keras.layers.LSTMCell(UNITS))
+
+    def traced(length, jit_compile=True):
+        inputs = tf.zeros([2, length, FEATURES])
+        function = tf.function(layer, autograph=False, jit_compile=jit_compile)
+        graph = function.get_concrete_function(inputs).graph
+        assert graph.structured_outputs[0].shape == [2, length, UNITS]
+        return len(graph.get_operations())
+
+    layer.build((None, None, FEATURES))
+    assert traced(30) == traced(10)
+    assert traced(10) < traced(10, jit_compile=None) < traced(30, jit_compile=None)
 
 
 @pytest.mark.parametrize("cell", [Sum, ListSum])

@@ -51,6 +51,23 @@ def in_graph() -> bool:
     return _is_on.get() and not tf.executing_eagerly() and not context.in_xla_graph()
 
 
+def in_host_program(variables: Sequence[Any]) -> bool:
+    """Whether the graph being traced is one that XLA compiles for the CPU.
+
+    It is not in the programs of sweeps, whose variables do not know their device.
+
+    Args:
+      variables: Variables of the program, of TensorFlow or of Keras.
+    """
+    return context.in_xla_graph() and all(map(_is_on_host, variables))
+
+
+def _is_on_host(variable: Any) -> bool:
+    """Whether a variable of TensorFlow or of Keras is in the CPU's memory."""
+    held = variable if isinstance(variable, tf.Variable) else variable.value
+    return tf.DeviceSpec.from_string(held.device).device_type == "CPU"
+
+
 def assert_true(condition: tf.Tensor, data: Sequence[Any]) -> Any:
     """Returns `context.assert_true`; for an accelerator, a no-op as under XLA.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context, internals
+from tfrl.compilation import accelerators, internals
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def fast_gradients(variables: Sequence[Any]) -> Iterator[None]:
       variables: The variables with respect to which the tape differentiates.
     """
     registry = None
-    if context.in_xla_graph() and all(map(_is_on_host, variables)):
+    if accelerators.in_host_program(variables):
         registry = internals.gradient_functions()
     if registry is None:
         yield
@@ -53,12 +53,6 @@ def fast_gradients(variables: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         registry["Conv2D"] = entry
-
-
-def _is_on_host(variable: Any) -> bool:
-    """Whether a variable of TensorFlow or of Keras is in the CPU's memory."""
-    held = variable if isinstance(variable, tf.Variable) else variable.value
-    return tf.DeviceSpec.from_string(held.device).device_type == "CPU"
 
 
 def _is_plain(op: Any) -> bool:

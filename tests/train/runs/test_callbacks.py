@@ -1,7 +1,9 @@
 """Callbacks of a run, as its user writes them."""
 
 import csv
+import re
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import tensorflow as tf
 
 from tests.train import countdown_runs
 from tfrl import train
+from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import run_files, run_length, stopped_runs
 
 
@@ -303,6 +306,61 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, found):
 def test_one_callback_is_given_in_a_list(tmp_path):
     with pytest.raises(TypeError, match="callbacks: got a Diary, expected a list"):
         make_run(tmp_path, callbacks=Diary())
+
+
+@pytest.mark.parametrize(
+    ("method", "remedy"),
+    [
+        ("on_evaluate", "did you mean on_evaluation?"),
+        ("on_training_end", "rename it without on_."),
+    ],
+)
+def test_a_method_that_no_event_calls_is_refused(method, remedy):
+    misspelt = type("Mine", (train.Callback,), {method: lambda self, result: None})
+    message = rf"callbacks\[0\]: got a Mine with the method {method}, .* {remedy[:-1]}"
+    with pytest.raises(TypeError, match=message):
+        callbacks_lib.CallbackList([misspelt()])
+    callbacks_lib.CallbackList([type("Mine", (train.Callback,), {"on_gpu": True})()])
+
+
+@pytest.mark.parametrize(
+    ("length", "most_steps", "interval", "is_missed"),
+    [
+        # 100 iterations.
+        ((100, None), 8, 100, False),
+        ((100, None), 8, 101, True),
+        ((100, None), 8, None, True),
+        # 1,000 steps, up to 8 in an iteration, half of which may be resets.
+        ((None, 1_000), 8, 250, False),
+        ((None, 1_000), 8, 1_000, True),
+        # Episodes of any length, of one step at least.
+        ((None, 1_000), None, 1_000, False),
+        ((None, 1_000), None, 1_100, True),
+    ],
+)
+def test_an_interval_that_never_comes_is_told(length, most_steps, interval, is_missed):
+    def on_interval(self, iteration):
+        pass
+
+    methods = {"interval": interval, "on_interval": on_interval}
+    own = callbacks_lib.CallbackList([type("Own", (train.Callback,), methods)()])
+    most = run_length.RunLength(*length).most_iterations(most_steps)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        own.warn_of_missed(most, most_steps)
+    text = r"callbacks\[0\].interval: got .*, so on_interval is never called"
+    assert [bool(re.match(text, str(x.message))) for x in told] == [True] * is_missed
+
+
+def test_a_run_tells_at_its_start_which_interval_never_comes(tmp_path):
+    class Every(train.Callback):
+        interval = 7
+
+        def on_interval(self, iteration):
+            self.stop()
+
+    with pytest.warns(RuntimeWarning, match="got 7 iterations.*at most 2 iterations"):
+        assert make_run(tmp_path, 2, callbacks=[Every()]).run().finished
 
 
 @pytest.mark.slow

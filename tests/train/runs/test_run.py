@@ -612,9 +612,20 @@ def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(broken, finish
     assert (idle.entries, idle.times_closed) == ([], 1)
 
 
-def test_a_logger_that_cannot_write_is_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"loggers\[1\]: got a str, expected an object"):
-        make_run(tmp_path, loggers=[in_memory.InMemoryLogger(), "metrics.csv"])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"loggers": [in_memory.InMemoryLogger(), "file"]}, r"loggers\[1\]: got a str"),
+        (
+            {"loggers": [in_memory.InMemoryLogger]},
+            r"loggers\[0\]: got the class InMemoryLogger",
+        ),
+        ({"view": types.SimpleNamespace(measure=dict)}, "view: got a SimpleNamespace"),
+    ],
+)
+def test_a_logger_or_a_view_without_its_methods_is_refused(tmp_path, given, found):
+    with pytest.raises(TypeError, match=f"{found}, expected an object with"):
+        make_run(tmp_path, **given)
 
 
 @pytest.mark.slow

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrl.system import log
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ class Callback:
     continues it. Return values are ignored.
 
     The method `on_interval` of a callback that sets `interval` is called every
-    `interval` iterations, before anything is written.
+    `interval` iterations, before anything is written. An iteration is not a step: in an
+    iteration of PPO with 8 environments and rollouts of 256 steps, they take 2,048
+    steps, and `learn` counts these.
+
+    All methods that begin with `on_` are those of events: any other one is an error.
 
     At each iteration, the run first writes everything that is due: the row, the
     policies and the checkpoint. It then calls `on_log`, `on_evaluation` and
@@ -102,6 +108,9 @@ class Callback:
         """
 
 
+_EVENTS = [name for name in vars(Callback) if name.startswith("on_")]
+
+
 class StopAtReturn(Callback):
     """Stops a run at the first evaluation of a trained policy that is good enough.
 
@@ -134,7 +143,8 @@ class CallbackList:
           callbacks: The callbacks.
 
         Raises:
-          TypeError: One of them is not a `Callback`, or one is given without a list.
+          TypeError: One of them is not a `Callback`, or has a method that no event
+            calls, or one is given without a list.
           ValueError: An interval is not positive.
         """
         if isinstance(callbacks, Callback):
@@ -154,6 +164,7 @@ class CallbackList:
                     "of tfrl.train.Callback; derive a class from it and pass an object "
                     "of this class."
                 )
+            _check_events(f"callbacks[{i}]", type(callback))
             if callback.interval is not None:
                 number_checks.check_integer(
                     f"callbacks[{i}].interval",
@@ -162,6 +173,26 @@ class CallbackList:
                     remedy="give a number of iterations, or None",
                 )
         self._callbacks = tuple(callbacks)
+
+    def warn_of_missed(self, most_iterations: int, most_steps: int | None) -> None:
+        """Warns of callbacks whose `on_interval` the run never calls.
+
+        Args:
+          most_iterations: The largest number of iterations of the run.
+          most_steps: The largest number of environment steps of an iteration; None if
+            there is no limit.
+        """
+        for i, callback in enumerate(self._callbacks):
+            interval = callback.interval
+            has_method = type(callback).on_interval is not Callback.on_interval
+            found = "None" if interval is None else f"{interval:,} iterations"
+            if has_method and (interval or most_iterations + 1) > most_iterations:
+                steps = f", of at most {most_steps:,} steps each" if most_steps else ""
+                log.warn(
+                    f"callbacks[{i}].interval: got {found}, so on_interval is never "
+                    f"called: this run has at most {most_iterations:,} "
+                    f"iterations{steps}. Give a smaller number of iterations."
+                )
 
     @property
     def intervals(self) -> list[int]:
@@ -196,3 +227,17 @@ class CallbackList:
                 name = type(callback).__name__
                 return f"{name}: {reason}" if reason else name
         return None
+
+
+def _check_events(name: str, kind: type[Callback]) -> None:
+    """Raises a TypeError if a class of callbacks has a method that no event calls."""
+    for method in dir(kind):
+        is_event = method in _EVENTS or not method.startswith("on_")
+        if is_event or not callable(getattr(kind, method)):
+            continue
+        near = difflib.get_close_matches(method, _EVENTS, n=1)
+        remedy = f"did you mean {near[0]}?" if near else "rename it without on_."
+        raise TypeError(
+            f"{name}: got a {kind.__name__} with the method {method}, which no run "
+            f"calls, expected the methods {', '.join(_EVENTS)}; {remedy}"
+        )

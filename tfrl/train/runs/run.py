@@ -160,7 +160,8 @@ class Run:
           CheckpointError: There are checkpoints, but none can be used, or they belong
             to a loop with other variables.
           TypeError: One of `loggers` has no `write` and `close`, or one of `callbacks`
-            is not a `Callback`, or one of `metrics` is not a function.
+            is not a `Callback` or has a method that no event calls, or one of `metrics`
+            is not a function.
         """
         for name, value in (
             ("eval_interval", eval_interval),
@@ -262,6 +263,10 @@ class Run:
                 bar.note(devices)
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
+            most_steps = self._loop.most_steps_per_iteration
+            self._callbacks.warn_of_missed(
+                self._length.most_iterations(most_steps), most_steps
+            )
             self._callbacks.start(first)
             try:
                 self._train(bar, resumed_at, grown)

@@ -65,6 +65,17 @@ class RunLength:
         """The name of the unit of `total`, for users."""
         return "environment steps" if self.num_iterations is None else "iterations"
 
+    def most_iterations(self, most_steps_per_iteration: int | None) -> int:
+        """Returns a number of iterations that the run does not exceed.
+
+        Args:
+          most_steps_per_iteration: See `iterations_left`.
+        """
+        if self.num_iterations is not None:
+            return self.num_iterations
+        # An episode has at least a step, and at its end another one only resets.
+        return 2 * self.total // (most_steps_per_iteration or 2) + 1
+
     def done(self, info: training_loop.IterationInfo) -> int:
         """Returns the part of `total` that is done."""
         if self.num_iterations is None:

@@ -84,16 +84,21 @@ class RunLog:
             directory, further ones are added.
 
         Raises:
-          TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
-            not a function.
+          TypeError: One of `loggers` has no `write` and `close`, or `view` has no
+            `measure` and `words`, or one of `metrics` is not a function.
           ValueError: One of `metrics` has the name of a number that is logged already.
         """
         for i, logger in enumerate(loggers):
-            if not isinstance(logger, base.Logger):
+            if isinstance(logger, type) or not isinstance(logger, base.Logger):
                 raise TypeError(
-                    f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
-                    "with write(values) and close(); see tfrl.loggers."
+                    f"loggers[{i}]: got {_described(logger)}, expected an object with "
+                    "write(values) and close(); see tfrl.loggers."
                 )
+        if view is not None and not isinstance(view, run_view.RunView):
+            raise TypeError(
+                f"view: got {_described(view)}, expected an object with measure() and "
+                "words(); see tfrl.train.RunView."
+            )
         for name, metric in metrics.items():
             if not callable(metric):
                 raise TypeError(
@@ -371,3 +376,10 @@ class _Mean(tf.Module):
         self._sum.assign(0.0)
         self._weight.assign(0.0)
         return mean
+
+
+def _described(given: Any) -> str:
+    """Returns what was given instead of an object with some methods, as text."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return f"a {type(given).__name__}"

@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> None:
             config = run_folders.read(folder)
             run_folders.check_trusted(folder, config, "give --trust")
             run_folders.check_reads_nothing(folder, config, "give --trust")
-        found = verification.verify(folder, given["max_hours"].value)
+        found = verification.verify(folder, given.max_hours)
         log.say(found.text)
         if not found.is_same:
             sys.exit(1)

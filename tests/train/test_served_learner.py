@@ -1,10 +1,16 @@
 """A saved learner does what its agent does, bit for bit, and gives its state back."""
 
+import http.client
+import json
+import socket
+import threading
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import test_documentation
 from tests.bandits import bandit_data as data
 from tests.pairs import some_slow
 from tfrl import agents, networks, train
@@ -13,7 +19,7 @@ from tfrl.train import served_learner
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 
-NUM_ROWS = 6
+NUM_ROWS, PAGE = 6, "serving_learners.md"
 
 
 def linear(kind=bandit_agents.LinearUCBAgent):
@@ -52,7 +58,7 @@ def inputs_of(function, batch_size=1, seed=0):
     made = {}
     for name, spec in function.structured_input_signature[1].items():
         shape = [batch_size if n is None else n for n in spec.shape]
-        values = rng.uniform(0, 3, shape)
+        values = rng.uniform(1, 3, shape)  # A number of arms is at least 1.
         if name == "discount":
             values = rng.integers(2, size=shape)
         made[name] = values.astype(spec.dtype.as_numpy_dtype)
@@ -110,6 +116,79 @@ def test_an_update_has_the_bits_of_the_agent_s(make, tmp_path):
         np.testing.assert_array_equal(found[f"variable_{i}"], variable)
 
 
+def with_first(name, value):
+    """Changes the first number of an input."""
+
+    def change(row):
+        row[name] = row[name].copy()
+        row[name].flat[0] = value
+        return row
+
+    return change
+
+
+def twice(name):
+    return lambda row: {**row, name: np.repeat(row[name], 2, axis=0)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Models that take one row, and any number of rows."""
+    loaded = {}
+    folder = tmp_path_factory.mktemp("saved")
+    for make, size in ((linear, 1), (dqn, None)):
+        path = str(folder / make.__name__)
+        train.save_learner(make(), path, learn_batch_size=size)
+        loaded[make] = tf.saved_model.load(path)
+    return loaded
+
+
+WRONG = {
+    "two rows for one": (linear, lambda row: {k: [*x, *x] for k, x in row.items()}),
+    "no rows": (dqn, lambda row: {k: x[:0] for k, x in row.items()}),
+    "a short row": (linear, lambda row: {**row, "observation": [[1.0]]}),
+    "a long row": (dqn, lambda row: {**row, "next_observation": [[1.0] * 4]}),
+    "no batch": (linear, lambda row: {**row, "action": row["action"][0]}),
+    "other numbers of rows": (dqn, twice("observation")),
+    "more actions": (dqn, twice("action")),
+    "an arm too many": (linear, with_first("action", 4)),
+    "an arm below 0": (dqn, with_first("action", -1)),
+    "a reward of NaN": (linear, with_first("reward", np.nan)),
+    "an infinite reward": (dqn, with_first("reward", np.inf)),
+    "an observation of NaN": (linear, with_first("observation", np.nan)),
+    "an infinite next one": (dqn, with_first("next_observation", -np.inf)),
+    "a discount above 1": (dqn, with_first("discount", 1.5)),
+}
+
+
+@pytest.mark.parametrize(("make", "change"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_row_changes_nothing(saved, make, change):
+    learn, state = (saved[make].signatures[name] for name in ("learn", "state"))
+    before = {name: x.numpy() for name, x in state().items()}
+    dtypes = {k: x.dtype for k, x in learn.structured_input_signature[1].items()}
+    row = inputs_of(learn, batch_size=1)
+    wrong = {k: tf.constant(x, dtypes[k]) for k, x in change({**row}).items()}
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        learn(**wrong)
+    for name, x in state().items():
+        np.testing.assert_array_equal(x, before[name])
+    call(learn, row)
+    assert any(np.any(x != before[name]) for name, x in state().items())
+
+
+def test_a_state_of_other_shapes_restores_nothing(saved):
+    state, restore = (saved[dqn].signatures[name] for name in ("state", "restore"))
+    before = {name: x.numpy() for name, x in state().items()}
+    last = max(
+        (k for k, x in before.items() if x.ndim), key=lambda k: int(k.split("_")[1])
+    )
+    wrong = {k: x + 1 for k, x in before.items()} | {last: before[last][..., :-1]}
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        call(restore, wrong)
+    for name, x in state().items():
+        np.testing.assert_array_equal(x, before[name])
+
+
 @pytest.mark.slow
 def test_a_state_is_restored_in_another_copy(tmp_path):
     train.save_learner(linear(), tmp_path / "model")
@@ -158,3 +237,40 @@ def test_agents_of_sequences_are_refused(tmp_path):
     agent = agents.DqnAgent(spec, action, network, None, gamma=0.9)
     with pytest.raises(NotImplementedError, match="DqnAgent, which learns from sequen"):
         train.save_learner(agent, tmp_path / "model")
+
+
+@pytest.mark.slow
+def test_the_page_s_server_outlasts_wrong_and_unfinished_requests(tmp_path):
+    page = {"__name__": "serving"}
+    exec(test_documentation.code_of(test_documentation.DOCS / PAGE, 2), page)
+    page["Handler"].seconds = 1
+    server = page["make_server"](page["folder"], port=0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = "localhost", server.server_port
+
+    def post(name, row):
+        connection = http.client.HTTPConnection(*address, timeout=60)
+        connection.request("POST", f"/{name}", json.dumps(row))
+        return json.load(connection.getresponse())
+
+    row = {"observation": [[0.5, 0.5]], "action": [1], "reward": [1.0]}
+    post("learn", row)
+    wrong = [
+        ("learn", {**row, "action": [9]}),
+        ("learn", {**row, "reward": [float("nan")]}),
+        ("learn", {name: x * 2 for name, x in row.items()}),
+        ("restore", server.learner.call("state", {})),
+    ]
+    for name, each in wrong:
+        listed = {k: np.asarray(x).tolist() for k, x in each.items()}
+        with pytest.raises((http.client.HTTPException, OSError)):
+            post(name, listed)
+    waiting = [socket.create_connection(address) for _ in range(40)]
+    for each in waiting:
+        each.sendall(b"POST /learn HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{")
+    post("learn", row)
+    again = page["Learner"](page["folder"])
+    assert server.learner.number == again.number == 2
+    for name, x in again.call("state", {}).items():
+        np.testing.assert_array_equal(x, server.learner.call("state", {})[name])
+    server.shutdown()

@@ -12,6 +12,10 @@ signatures take and return dictionaries of tensors, named by their paths, such a
   `policy_info`; a row of another agent has `discount` (0 at a termination) and
   `next_observation`, too.
 - `state` returns all variables that `learn` changes, and `restore` takes them.
+
+`learn` and `restore` raise `tf.errors.InvalidArgumentError` before they change anything
+if an input has another shape. `learn` does so, too, for numbers that are not finite,
+and for actions, discounts and integers out of the bounds of their specs.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.policies.saving import saved_model
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import variables
@@ -97,14 +102,63 @@ def _learn(agent: tf_agent.TFAgent, batch_size: int | None) -> Any:
 
     def learn(row: Any) -> Any:
         make = _round if agent.learns_from_rounds else _transition
-        info = agent.train(make(row))
-        return {"loss": info.loss, "train_step": agent.train_step_counter.read_value()}
+        row = _of_right_shapes(row, taken)
+        with tf.control_dependencies(_checks(row, inputs)):
+            info = agent.train(make(row))
+            step = agent.train_step_counter.read_value()
+        return {"loss": info.loss, "train_step": step}
+
+    taken = saved_model.add_outer_dims(_named(inputs), [batch_size])
 
     return saved_model.function_with_flat_signature(
         learn,
-        (saved_model.add_outer_dims(_named(inputs), [batch_size]),),
+        (taken,),
         ["loss", "train_step"],
     )
+
+
+def _of_right_shapes(inputs: Any, specs: Any) -> Any:
+    """Returns tensors whose shapes are compared when the graph runs.
+
+    TensorFlow takes other shapes for the signature of a SavedModel, and would leave out
+    comparisons with a shape that the graph gives its inputs.
+    """
+    return tf.nest.map_structure(
+        lambda x, spec: tf.ensure_shape(
+            tf.raw_ops.PlaceholderWithDefault(input=x, shape=None),
+            spec.shape,
+            name=f"shape_of_{spec.name}",
+        ),
+        inputs,
+        specs,
+    )
+
+
+def _checks(row: Any, specs: Any) -> list[tf.Operation]:
+    """Returns the operations that refuse a row with wrong numbers.
+
+    Args:
+      row: What `learn` takes.
+      specs: The specs of a single row, some of them with bounds.
+    """
+    check, found = tf.debugging, []
+    size = tf.shape(row["reward"])[0]
+    leaves = map(tf.nest.flatten, (row, specs, _named(specs)))
+    for x, spec, named in zip(*leaves, strict=True):
+        name = named.name
+        text = f"{name}: expected as many rows as reward has, and at least one"
+        found.append(check.assert_equal(tf.shape(x)[0], tf.maximum(size, 1), text))
+        if spec.dtype.is_floating:
+            text = f"{name}: expected finite numbers"
+            found.append(check.Assert(tf.reduce_all(tf.math.is_finite(x)), [text]))
+        is_bounded = isinstance(spec, tensor_spec.BoundedTensorSpec)
+        # Observations may leave the bounds of their specs a little.
+        is_exact = spec.dtype.is_integer or name.startswith(("action", "discount"))
+        if is_bounded and is_exact:
+            is_in = (x >= spec.minimum) & (x <= spec.maximum)
+            text = f"{name}: expected from {spec.minimum} to {spec.maximum}"
+            found.append(check.Assert(tf.reduce_all(is_in), [text, x]))
+    return found
 
 
 def _named(specs: Any) -> Any:
@@ -144,9 +198,11 @@ def _state_and_restore(held: list[tf.Variable], counter: tf.Variable) -> dict[st
     ]
 
     def restore(*values: tf.Tensor) -> Any:
-        for variable, value in zip(held, values, strict=True):
-            variable.assign(value)
-        return counter.read_value()
+        checked = _of_right_shapes(list(values), specs)
+        with tf.control_dependencies(checked):
+            for variable, value in zip(held, checked, strict=True):
+                variable.assign(value)
+            return counter.read_value()
 
     signature = saved_model.function_with_flat_signature
     return {

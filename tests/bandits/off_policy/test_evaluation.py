@@ -185,6 +185,21 @@ def test_a_wrong_log_is_refused(changes, message):
         off_policy.evaluate(probabilities, log._replace(**changes))
 
 
+def test_numbers_that_are_not_finite_are_refused_and_not_averaged():
+    log, probabilities, rewards = expected_log()
+    rewards[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"^rewards: got 1 predictions that are not f"):
+        off_policy.evaluate(probabilities, log, rewards=rewards)
+    context = log.observation.copy()
+    context[0] = np.inf
+    with pytest.raises(ValueError, match=r"finite ones; mend the models, or the cont"):
+        off_policy.evaluate(probabilities, log._replace(observation=context))
+    with pytest.raises(
+        ValueError, match="max_weight: expected a finite number above 0, got"
+    ):
+        off_policy.evaluate(probabilities, log, max_weight=np.nan)
+
+
 def test_what_are_no_probabilities_and_too_few_rounds_are_refused():
     log, probabilities, _ = expected_log()
     for wrong in (probabilities * 2, probabilities - 1 / 3):

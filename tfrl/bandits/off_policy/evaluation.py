@@ -15,6 +15,7 @@ from tfrl.eval import statistics
 from tfrl.policies import tf_policy
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
 
 _ROWS = 4096  # In one call of a policy.
 
@@ -106,7 +107,16 @@ def evaluate(
             "in each round."
         )
     weight = probabilities[rows, log.action] / log.propensity
+    if not np.all(np.isfinite(rewards)):
+        raise ValueError(
+            f"rewards: got {np.sum(~np.isfinite(rewards))} predictions that are not "
+            "finite, expected finite ones; mend the models, or the contexts that were "
+            "given to them."
+        )
     if max_weight is not None:
+        number_checks.check_number(
+            "max_weight", max_weight, 0, excludes_low=True, remedy="None cuts none"
+        )
         weight = np.minimum(weight, max_weight)
     if not np.any(weight):
         raise ValueError(

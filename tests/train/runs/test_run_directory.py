@@ -208,6 +208,22 @@ def test_a_lock_that_is_lost_is_told_with_the_way_to_resume(tmp_path, content, l
     directory.unlock()
 
 
+def test_a_configuration_that_was_removed_is_written_again(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    directory.lock()
+    before = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").unlink()
+    with pytest.warns(RuntimeWarning, match=r"removed during .*again, and nothing is "):
+        directory.check_intact(1_000)
+    assert (tmp_path / "config.json").read_text() == before
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "lock").unlink()
+    with pytest.raises(run_directory.RunDirectoryError, match="All outputs up to iter"):
+        directory.check_intact(2_000)
+    assert not (tmp_path / "config.json").exists()
+    directory.unlock()
+
+
 def test_the_lock_is_not_for_a_run_whose_folder_has_another_configuration(tmp_path):
     directory = run_directory.RunDirectory(tmp_path, CONFIG)
     run_directory.RunDirectory(tmp_path, {"env": "Acrobot-v1"}, overwrite=True)

@@ -287,6 +287,8 @@ class RunDirectory:
     def check_intact(self, iteration: int) -> None:
         """Checks that nobody has removed the folder since this process locked it.
 
+        A configuration that is missing alone is written again, with a warning.
+
         Args:
           iteration: The run's iteration, for the error.
 
@@ -294,20 +296,30 @@ class RunDirectory:
           RunDirectoryError: The folder or a file in it was removed or replaced, or
             another process has taken the folder.
         """
-        if self._lock is None or not self._is_same_folder():
+        loss = self._lock and self._lock.loss()
+        has_config = (self.path / _CONFIG).exists()
+        is_empty = bool(loss) and not has_config
+        if self._lock is None or is_empty or not self._is_same_folder():
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: it was removed or replaced during the "
                 f"run. All outputs up to iteration {iteration:,} are lost: the "
                 "configuration, the metrics, the checkpoints and the policies. Start "
                 "the run again."
             )
-        loss = self._lock.loss()
         if loss is not None:
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: {loss}, so another process may write to "
                 f"the folder; this run stops at iteration {iteration:,}. Run the same "
                 "command again when no other process uses the folder, to resume from "
                 "the last checkpoint."
+            )
+        if not has_config:
+            self._write_config(self._config)
+            warnings.warn(
+                f"{self.path / _CONFIG}: it was removed during the run, at iteration "
+                f"{iteration:,} or before; it was written again, and nothing is lost.",
+                RuntimeWarning,
+                stacklevel=4,
             )
         if self._has_metrics and not self.metrics_csv.exists():
             raise RunDirectoryError(
@@ -319,13 +331,12 @@ class RunDirectory:
         self._has_metrics = self.metrics_csv.exists()
 
     def _is_same_folder(self) -> bool:
-        """Whether the folder is still the locked folder, with its files."""
+        """Whether the folder is still the locked folder."""
         try:
             folder = os.stat(self.path)
         except OSError:
             return False
-        has_config = (self.path / _CONFIG).exists()
-        return has_config and (folder.st_dev, folder.st_ino) == self._locked_folder
+        return (folder.st_dev, folder.st_ino) == self._locked_folder
 
     def mark_finished(self, iteration: int) -> None:
         """Records that the run has finished, and the outputs that it has now.

@@ -66,7 +66,7 @@ class BatchOfMembers(EnvironmentBatch):
     @property
     def is_bandit(self) -> bool:
         """Whether the members of the batch are bandits."""
-        return all(env.is_bandit for env in self._envs)
+        return all(env.is_bandit is True for env in self._envs)
 
     def seed(self, seed: int | Sequence[Any]) -> list[Any]:
         """Seeds the members.

@@ -140,7 +140,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             has_ended = bool((step_type == _LAST).all())
         else:
             has_ended = int(step_type) == _LAST
-        return has_ended and not self.is_bandit
+        return has_ended and self.is_bandit is not True
 
     def current_time_step(self) -> types.ArrayTimeStep:
         """Returns the time step that the last `reset` or `step` returned.

@@ -121,7 +121,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
     @property
     def is_bandit(self) -> bool:
         """Whether the Python environment is a bandit."""
-        return self._env.is_bandit
+        return self._env.is_bandit is True
 
     @property
     def calls_python(self) -> bool:

@@ -30,6 +30,21 @@ def _rounds(action, reward):
     return data.experience(x, action, reward)
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (agents.GreedyRewardPredictionAgent, [_constant(1.0), None]),
+        (agents.DropoutThompsonSamplingAgent, [0.1, (3,), None]),
+        (agents.LinearUCBAgent, []),
+        (agents.RankingAgent, [_constant(1.0), None]),
+        (agents.BernoulliThompsonSamplingAgent, []),
+    ],
+)
+def test_an_agent_without_specs_of_time_steps_is_refused(kind, arguments):
+    with pytest.raises(ValueError, match="time_step_spec: expected a TimeStep of spec"):
+        kind(None, SPECS[1], *arguments)
+
+
 def test_the_loss_is_the_mean_squared_error_of_the_chosen_arms():
     info = _agent().loss(_rounds([[0, 2]], [[3.0, 2.5]]))
     assert float(info.loss) == pytest.approx((4 + 0.25) / 2)

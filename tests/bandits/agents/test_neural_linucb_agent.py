@@ -202,3 +202,34 @@ def test_a_policy_of_sums_chooses_as_the_agents_own(is_first):
     step = ts.restart(tf.constant(data.rows(20, 4, 3, seed=2)[0]), batch_size=20)
     np.testing.assert_array_equal(made.action(step).action, own.action(step).action)
     assert made.action_spec.maximum == 2
+
+
+@pytest.mark.parametrize("from_rewards", [True, False])
+def test_a_policy_of_arms_with_features_chooses_among_all_of_them(from_rewards):
+    spec = data.per_arm_spec(2, 3, 4)
+    tower = bandit_networks.create_feed_forward_common_tower_network(
+        spec.observation, (3,), (3,), (3,), output_dim=5
+    )
+    vector = np.arange(5.0) - 2
+    policy = policies.NeuralLinUCBPolicy(
+        tower,
+        5,
+        keras.layers.Dense(1, kernel_initializer=lambda *_, **__: vector[:, None]),
+        epsilon_greedy=0.0,
+        actions_from_reward_layer=tf.constant(from_rewards),
+        cov_matrix=[tf.eye(5, dtype=tf.float64)],
+        data_vector=[tf.constant(vector)],
+        num_samples=[tf.constant(1)],
+        time_step_spec=spec,
+        alpha=0.0,
+        accepts_per_arm_features=True,
+        tikhonov_weight=0.0,
+    )
+    observation = tf.nest.map_structure(
+        lambda x: tf.random.stateless_normal([6, *x.shape], [1, 2]), spec.observation
+    )
+    expected = tower(observation)[0].numpy() @ vector  # The inverse of one is one.
+    action = policy.action(ts.restart(observation, batch_size=6)).action
+    assert policy.action_spec.maximum == 3
+    np.testing.assert_array_equal(action, expected.argmax(axis=1))
+    assert len(set(action.numpy())) > 1

@@ -187,6 +187,31 @@ def test_the_loss_of_a_cascade_by_hand():
     assert float(info.loss) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(("name", "slots"), [("base", [1, 8]), ("exponent", [1, 3])])
+def test_positional_biases_have_names_as_in_tf_agents(name, slots):
+    spec = SPEC._replace(reward=tf.TensorSpec([NUM_SLOTS], tf.float32))
+    agent = agents.RankingAgent(
+        spec,
+        ACTION,
+        _network(),
+        None,
+        feedback_model=ranking_agent.FeedbackModel.SCORE_VECTOR,
+        policy_type=ranking_agent.RankingPolicyType.DESCENDING_SCORES,
+        positional_bias_type=name,
+        positional_bias_severity=3.0,
+    )
+    frames = _collected(agent, [[0, 2]], np.float32([[0.0, 2.0]]))  # Errors 1 and 4.
+    expected = np.average([1, 4], weights=slots)  # (k + 1)^3, and 3^k.
+    assert float(agent.loss(frames).loss) == pytest.approx(expected)
+
+
+def test_a_positional_bias_that_is_none_is_refused_at_once():
+    with pytest.raises(ValueError, match="type: got 'invalid', expected a Positional"):
+        agents.RankingAgent(
+            SPEC, ACTION, _network(), None, positional_bias_type="invalid"
+        )
+
+
 def test_the_loss_of_score_vectors_with_given_weights():
     spec = SPEC._replace(reward=tf.TensorSpec([NUM_SLOTS], tf.float32))
     agent = agents.RankingAgent(

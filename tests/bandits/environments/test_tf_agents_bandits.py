@@ -41,6 +41,8 @@ def test_bernoulli_rewards_have_their_means_and_a_seed():
     )
     assert first.reward.mean() == pytest.approx(0.7, abs=0.07)
     np.testing.assert_array_equal(first.reward, again.reward)
+    np.testing.assert_array_equal(first.observation, np.ones(500, np.float32))
+    assert bandits[0].observation_spec().shape == ()
 
 
 def test_pieces_have_their_durations_and_means():

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import gymnasium
 import numpy as np
 import pytest
@@ -91,3 +93,14 @@ def test_a_wrapped_bandit_plays_a_round_in_each_step(batch_of):
     batch = batch_of(make(), make())
     found = [batch.step(np.zeros(2, np.int32)).step_type.tolist() for _ in range(4)]
     assert found == [[0, 0], [2, 2], [2, 2], [2, 2]]
+
+
+def test_a_mock_is_no_bandit(scripted):
+    class Mocked(py_environment.PyEnvironment):
+        is_bandit = mock.Mock()
+        observation_spec = action_spec = _step = None
+        _reset = scripted().reset
+
+    last = scripted().reset()._replace(step_type=2)
+    assert not wrappers.PyEnvironmentBaseWrapper(Mocked()).is_bandit
+    assert Mocked().should_reset(last)

@@ -11,6 +11,7 @@ from tfrl.bandits.agents import greedy_reward_prediction_agent
 from tfrl.bandits.networks import drawn_networks
 from tfrl.bandits.policies import drawn_network_policies
 from tfrl.policies import utils as policy_utils
+from tfrl.policies.acting import validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -51,6 +52,7 @@ class DropoutThompsonSamplingAgent(
           heteroscedastic: Whether the network also learns the variances of rewards.
           seed: Seeds the network, the masks and the policy.
         """
+        validation.check_time_step_spec(time_step_spec)
         splitter = observation_and_action_constraint_splitter
         network = drawn_networks.DropoutRewardNetwork(
             policy_utils.network_observation_spec(time_step_spec.observation, splitter),

@@ -12,6 +12,7 @@ from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.environments import ranking_environment
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import loss_utils, ranking_policy
+from tfrl.policies.acting import validation
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -59,7 +60,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         error_loss_fn: types.LossFn = common.element_wise_squared_loss,
         feedback_model: FeedbackModel = FeedbackModel.CASCADING,
         non_click_score: float | None = None,
-        positional_bias_type: PositionalBiasType = PositionalBiasType.UNSET,
+        positional_bias_type: PositionalBiasType | str | None = None,
         positional_bias_severity: float | None = None,
         positional_bias_weights: Sequence[float] | None = None,
         positional_bias_positive_only: bool = False,
@@ -85,7 +86,8 @@ class RankingAgent(bandit_agent.BanditAgent):
           feedback_model: What rewards tell.
           non_click_score: The score of items before the click; None for -1. Only for
             cascading feedback.
-          positional_bias_type: How slots are weighted.
+          positional_bias_type: How slots are weighted: a `PositionalBiasType`, or
+            "base", "exponent" or None as in TF-Agents 0.19.
           positional_bias_severity: s.
           positional_bias_weights: The given numbers, one for each slot.
           positional_bias_positive_only: Whether only positive scores are so weighted.
@@ -96,6 +98,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         Raises:
           ValueError: Arguments do not fit together.
         """
+        validation.check_time_step_spec(time_step_spec)
         observation = time_step_spec.observation
         per_arm = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
         num_slots = int(action_spec.shape[0])
@@ -135,7 +138,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         self._is_cascading = is_cascading
         self._non_click_score = -1.0 if non_click_score is None else non_click_score
         self._biases = _biases(
-            positional_bias_type,
+            _bias_type(positional_bias_type),
             num_slots,
             positional_bias_severity,
             positional_bias_weights,
@@ -212,6 +215,23 @@ def compute_score_tensor_for_cascading(
     before = tf.sequence_mask(chosen_index, num_slots, tf.float32)
     value = tf.cast(chosen_value, tf.float32)[:, tf.newaxis]
     return value * tf.one_hot(chosen_index, num_slots) + non_click_score * before
+
+
+def _bias_type(given: PositionalBiasType | str | None) -> PositionalBiasType:
+    """Returns the type of a type, or of a name of TF-Agents 0.19."""
+    named = {
+        None: PositionalBiasType.UNSET,
+        "base": PositionalBiasType.BASE,
+        "exponent": PositionalBiasType.EXPONENT,
+    }
+    if isinstance(given, PositionalBiasType):
+        return given
+    if given not in named:
+        raise ValueError(
+            f"positional_bias_type: got {given!r}, expected a PositionalBiasType, "
+            "'base', 'exponent' or None; give one of them."
+        )
+    return named[given]
 
 
 def _biases(

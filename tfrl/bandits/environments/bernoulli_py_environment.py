@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from tfrl.bandits.environments import batched_py_environment, problems
+from tfrl.specs import array_spec
 
 
 class BernoulliPyEnvironment(batched_py_environment.ProblemPyEnvironment):
@@ -19,3 +23,7 @@ class BernoulliPyEnvironment(batched_py_environment.ProblemPyEnvironment):
     ) -> None:
         """Makes the problem; see `problems.bernoulli` and `ProblemPyEnvironment`."""
         super().__init__(problems.bernoulli(means), batch_size, seed)
+        self._observation_spec = array_spec.ArraySpec((), np.float32, "observation")
+
+    def _observe(self) -> Any:
+        return super()._observe()[:, 0]

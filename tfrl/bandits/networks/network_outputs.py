@@ -8,6 +8,7 @@ from typing import Any
 from tfrl.bandits.networks import heteroscedastic_q_network
 from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
+from tfrl.policies.acting import validation
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -59,6 +60,7 @@ def built(
       time_step_spec: A `TimeStep` of specs.
       splitter: Splits masks off the observations; None without.
     """
+    validation.check_time_step_spec(time_step_spec)
     made = network.as_network(layers)
     spec = policy_utils.network_observation_spec(time_step_spec.observation, splitter)
     return made, made.create_variables(network_input(spec))

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfrl.bandits.policies import linalg
 from tfrl.policies import utils as policy_utils
+from tfrl.policies.acting import validation
 from tfrl.specs import bandit_spec_utils
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
@@ -257,6 +258,7 @@ def shape_of(
     add_bias: bool,
 ) -> tuple[int, int]:
     """Returns the number of features and of models; see `LinearBanditAgent`."""
+    validation.check_time_step_spec(time_step_spec)
     spec = policy_utils.network_observation_spec(
         time_step_spec.observation, observation_and_action_constraint_splitter
     )

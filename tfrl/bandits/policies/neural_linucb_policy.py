@@ -11,8 +11,9 @@ from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy, linear_models
 from tfrl.compilation import replicas
 from tfrl.networks import network
+from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import InfoFields
-from tfrl.specs import tensor_spec
+from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
@@ -130,7 +131,11 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
         if action_spec is None:
             num_actions = num_models
             if accepts_per_arm_features:
-                num_actions = encoded.shape[0]
+                # The output's specs have one arm, whatever the number of arms.
+                spec = policy_utils.network_observation_spec(
+                    time_step_spec.observation, splitter
+                )[bandit_spec_utils.PER_ARM_FEATURE_KEY]
+                num_actions = tf.nest.flatten(spec)[0].shape[0]
             action_spec = tensor_spec.BoundedTensorSpec(
                 [], tf.int32, 0, num_actions - 1
             )

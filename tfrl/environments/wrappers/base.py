@@ -54,7 +54,7 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
     @property
     def is_bandit(self) -> bool:
         """Whether the wrapped environment is a bandit."""
-        return self._env.is_bandit
+        return self._env.is_bandit is True  # Not a mock's attribute.
 
     def wrapped_env(self) -> py_environment.PyEnvironment:
         """Returns the wrapped environment."""

@@ -5,6 +5,7 @@ from . import composite as composite
 from . import eager_utils as eager_utils
 from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
+from . import lazy_loader as lazy_loader
 from . import mp4 as mp4
 from . import nest_utils as nest_utils
 from . import normalizers as normalizers

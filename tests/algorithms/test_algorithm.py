@@ -616,6 +616,99 @@ def test_the_networks_do_not_see_the_mask_of_actions(kind, capsys):
     assert "legal" not in capsys.readouterr().err
 
 
+class ToldInInfo(Masked):
+    """The same with the mask in the infos."""
+
+    observation_space = Masked.observation_space["seen"]
+
+    def reset(self, *, seed=None, options=None):
+        observation, _ = super().reset(seed=seed)
+        return self.parts(observation)
+
+    def parts(self, observation):
+        return observation["seen"], {"action_mask": observation["legal"]}
+
+    def step(self, action):
+        observation, *others, _ = super().step(action)
+        seen, info = self.parts(observation)
+        return seen, *others, info
+
+
+class ToldByMethod(ToldInInfo):
+    """The same with sb3-contrib's method."""
+
+    def parts(self, observation):
+        return observation["seen"], {}
+
+    def action_masks(self):
+        return np.arange(3) == self.legal
+
+
+class ToldInObservation(ToldInInfo):
+    """The same with PettingZoo's part of the observation."""
+
+    observation_space = gymnasium.spaces.Dict(
+        observation=Masked.observation_space["seen"],
+        action_mask=gymnasium.spaces.Box(0, 1, [3], np.int8),
+    )
+
+    def parts(self, observation):
+        parts = {"observation": observation["seen"]}
+        return {**parts, "action_mask": observation["legal"]}, {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "environment"),
+    [
+        (tfrl.A2C, ToldInInfo),
+        *(
+            pytest.param(kind, environment, marks=pytest.mark.slow)
+            for kind, environment in [
+                (tfrl.DiscreteSAC, ToldInInfo),
+                (tfrl.DiscreteSAC, ToldInObservation),
+                (tfrl.DQN, ToldByMethod),
+                (tfrl.PPO, ToldByMethod),
+                (tfrl.QRDQN, ToldInObservation),
+                (tfrl.PQN, ToldInInfo),
+                (tfrl.IMPALA, ToldInObservation),
+            ]
+        ),
+    ],
+)
+def test_masks_by_the_usual_names_are_kept_everywhere(
+    kind, environment, tmp_path, capsys
+):
+    has_replay = "replay_capacity" in kind.setting_fields()
+    values = {"initial_collect_steps": 40} if has_replay else {"num_envs": 2}
+    # An illegal action fails in the environment: while collecting, too.
+    made = kind(environment, **{**SMALL, **values}).learn(60, progress=False)
+    told = capsys.readouterr().err
+    assert (
+        "Networks: observation [2]: as it is; action: one of 3; action_mask: " in told
+    )
+    assert made.evaluate(2).mean == made.evaluate(2, greedy=False).mean == 5.0
+    made.save(tmp_path / "run")
+    made.export(tmp_path / "exported", "savedmodel")
+    saved = tf.saved_model.load(tmp_path / "exported")
+    loaded = tfrl.load(tmp_path / "run", environment)
+    # Networks and exports have int32 for Gymnasium's MultiBinary.
+    dtype = made.environment.observation_spec()["action_mask"].dtype.as_numpy_dtype
+    for legal in range(3):
+        mask = np.eye(3, dtype=dtype)[legal]
+        observation = {"observation": np.ones(2, np.float32), "action_mask": mask}
+        for greedy in (True, False):
+            assert made.predict(observation, greedy=greedy)[0] == legal
+            assert loaded.predict(observation, greedy=greedy)[0] == legal
+        batch = ts.restart({name: x[None] for name, x in observation.items()}, 1)
+        step = tf.nest.map_structure(tf.convert_to_tensor, batch)
+        assert saved.action(step, ()).action.numpy() == [legal]
+
+
+def test_algorithms_without_masks_refuse_them():
+    with pytest.raises(ValueError, match="'action_mask', but REINFORCE takes none; tr"):
+        tfrl.REINFORCE(ToldInInfo, **SMALL).build()
+
+
 class Pictures(gymnasium.Env):
     """A picture and a number to see, and two levers to choose."""
 

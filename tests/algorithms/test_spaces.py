@@ -358,6 +358,39 @@ def test_errors_of_algorithms_of_recorded_data_name_one_that_learns_from_data():
         tfrl.IQL("CartPole-v1", data={}).build()
 
 
+MASK = spaces.MultiBinary(3)
+
+
+@pytest.mark.parametrize(
+    ("mask", "action", "expected"),
+    [
+        (MASK, CHOICE, True),
+        (spaces.Box(0, 1, (3,), np.int8), spaces.Discrete(3, start=2), True),
+        (spaces.Box(0, 1, (3,), np.float32), CHOICE, True),
+        (spaces.Box(0, 5, (3,), np.int8), CHOICE, False),
+        (spaces.MultiBinary(4), CHOICE, False),
+        (MASK, spaces.MultiDiscrete([2, 2]), False),
+        (MASK, FORCE, False),
+        (spaces.Dict(a=MASK), CHOICE, False),
+        (None, CHOICE, False),
+    ],
+)
+def test_a_part_of_an_observation_that_fits_the_action_is_a_mask(
+    mask, action, expected
+):
+    parts = {"seen": VECTOR} if mask is None else {"seen": VECTOR, "action_mask": mask}
+    observation = spec_from_gym_space(spaces.Dict(parts))
+    for specs in (observation, tensor_spec.from_spec(observation)):
+        assert fitting.has_mask(specs, spec_from_gym_space(action)) is expected
+    assert not fitting.has_mask(spec_from_gym_space(VECTOR), None)
+
+
+def test_networks_see_what_is_beside_the_mask():
+    assert fitting.split_mask({"a": 1, "action_mask": 2}) == (1, 2)
+    more = {"a": 1, "b": 3, "action_mask": 2}
+    assert fitting.split_mask(more) == ({"a": 1, "b": 3}, 2)
+
+
 def test_too_many_combinations_are_an_error_that_names_ppo():
     with pytest.raises(
         ValueError,

@@ -40,6 +40,9 @@ from tfrl.utils import number_checks
 if TYPE_CHECKING:
     from tfrl.policies.acting import prediction
 
+# The agents' argument for masks.
+_SPLITTER = "observation_and_action_constraint_splitter"
+
 
 class Algorithm(settings_lib.Recipe):
     """An algorithm with its settings, which trains an agent in an environment.
@@ -98,6 +101,7 @@ class Algorithm(settings_lib.Recipe):
       actions: The kind of actions that it chooses; see `spaces`.
       is_offline: Whether it learns from recorded data, and steps no environment.
       supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
+      takes_masks: Whether its agent takes masks of one discrete action.
       preset: The preset whose settings it takes; None if there is none.
     """
 
@@ -109,6 +113,7 @@ class Algorithm(settings_lib.Recipe):
     actions: ClassVar[spaces.Kind] = "any"
     is_offline: ClassVar[bool] = False
     supports_sweep: ClassVar[bool] = True
+    takes_masks: ClassVar[bool] = False
 
     # What the constructor takes beside settings; `alias` is the argument's name.
     own_environment: Any = part(alias="environment", default=None, kw_only=False)
@@ -316,7 +321,19 @@ class Algorithm(settings_lib.Recipe):
         """The spec of the networks' input: an observation, without a mask."""
         return policies.utils.network_observation_spec(
             self.environment.observation_spec(),
-            self.agent_keywords().get("observation_and_action_constraint_splitter"),
+            self.agent_keywords().get(_SPLITTER),
+        )
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether the environment's observations hold a mask of actions, by its name.
+
+        A splitter of the program's own goes before it.
+        """
+        made = self.environment
+        action_spec = self.world.fit.original_spec or made.action_spec()
+        return _SPLITTER not in (self.own_arguments or {}) and spaces.has_mask(
+            made.observation_spec(), action_spec
         )
 
     @property
@@ -374,6 +391,12 @@ class Algorithm(settings_lib.Recipe):
             has_bins="num_action_bins" in self.setting_fields(),
             is_offline=self.is_offline,
         )
+        if self.has_mask and not self.takes_masks:
+            raise ValueError(
+                f"environment: got one whose observation has masks of actions, "
+                f"{spaces.MASK!r}, but {self.title} takes none; train PPO or DQN, or "
+                "rename the part of the observation if it is no mask."
+            )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
             networks[name] = _network_of(network, *specs, self.seed)
@@ -388,7 +411,8 @@ class Algorithm(settings_lib.Recipe):
         """Returns the agent's arguments that the program gives."""
         exploration = self.own_exploration
         given = {} if exploration is None else {"exploration": exploration}
-        return {**(self.own_arguments or {}), **given}
+        masked = {_SPLITTER: spaces.split_mask} if self.has_mask else {}
+        return {**masked, **(self.own_arguments or {}), **given}
 
     def own_parts(self) -> str:
         """Returns the names of the program's parts, such as "agent=MyAgent"."""
@@ -398,7 +422,8 @@ class Algorithm(settings_lib.Recipe):
             "agent": self.own_agent,
             "replay_buffer": self.own_replay_buffer,
             **self.own_objects,
-            **self.agent_keywords(),
+            "exploration": self.own_exploration,
+            **(self.own_arguments or {}),
         }
         return ", ".join(
             f"{name}={_name_of(each)}"
@@ -470,7 +495,7 @@ class Algorithm(settings_lib.Recipe):
             self._scheduled = self.least_iterations(num_environment_steps)
         if self.own_encoder is None and "conv_layer_params" in self.setting_fields():
             specs = self.observation_spec, self.environment.action_spec()
-            self.world.describe(*specs)
+            self.world.describe(*specs, has_mask=self.has_mask)
         agent = self.make_initialized_agent()
         if self.initial_run and not run_folders.has_checkpoint(self.logdir):
             path = train.load_weights(agent, self.initial_run)

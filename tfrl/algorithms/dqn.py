@@ -40,6 +40,7 @@ class ValueBased(off_policy.OffPolicy):
     """The base of the algorithms of this module."""
 
     actions = "discrete"
+    takes_masks = True
 
     num_iterations: int = 12_250
     collect_steps_per_iteration: int = 4

@@ -29,6 +29,7 @@ class IMPALA(algorithm.Algorithm):
     name = "impala"
     title = "IMPALA"
     agent_name = "ImpalaAgent"
+    takes_masks = True
 
     num_iterations: int = 12_500
     activation: str = "tanh"

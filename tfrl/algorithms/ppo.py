@@ -25,6 +25,8 @@ from tfrl.algorithms.settings import (
 class ActorCritic(on_policy.OnPolicy):
     """The base of the algorithms of this module: an actor and a critic."""
 
+    takes_masks = True
+
     activation: str = "tanh"
 
     share_layers: bool = field(

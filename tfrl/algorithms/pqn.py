@@ -29,6 +29,7 @@ class PQN(on_policy.OnPolicy):
     name = "pqn"
     title = "PQN"
     agent_name = "PqnAgent"
+    takes_masks = True
     actions = "discrete"
 
     num_iterations: int = 976

@@ -362,6 +362,7 @@ class DiscreteSAC(EntropyRegularized):
     name = "discrete_sac"
     title = "Discrete SAC"
     agent_name = "DiscreteSacAgent"
+    takes_masks = True
     actions = "discrete"
 
     num_iterations: int = 49_000

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,9 @@ Kind = Literal["any", "discrete", "continuous", "vector"]
 # The largest number of combinations of discrete actions that an algorithm with an
 # output for each action learns.
 MAX_ACTIONS = 1024
+
+# The key of an observation whose value says which actions are legal.
+MASK = "action_mask"
 
 
 def observation_network(
@@ -92,6 +95,35 @@ def describe(
         for path, spec in tree.flatten_with_path(_array_specs(action_spec))
     ]
     return "; ".join([observations, *parts])
+
+
+def has_mask(observation_spec: Any, action_spec: Any) -> bool:
+    """Whether an observation holds a mask of one discrete action, as `action_mask`.
+
+    Args:
+      observation_spec: The nest of specs of an observation.
+      action_spec: The nest of specs of an action, before `fit_actions`.
+    """
+    if not isinstance(observation_spec, Mapping) or MASK not in observation_spec:
+        return False
+    mask, action = map(_array_specs, (observation_spec[MASK], action_spec))
+    if tree.is_nested(mask) or len(observation_spec) < 2 or tree.is_nested(action):
+        return False
+    in_bounds = isinstance(mask, array_spec.BoundedArraySpec) and bool(
+        np.all(mask.minimum >= 0) and np.all(mask.maximum <= 1)
+    )
+    return (
+        (in_bounds or mask.dtype == np.bool_)
+        and _is_bounded_discrete(action)
+        and action.shape == ()
+        and mask.shape == tuple(_numbers_of_values(action))
+    )
+
+
+def split_mask(observation: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Returns what networks see of an observation, or of its specs, and its mask."""
+    seen = {name: part for name, part in observation.items() if name != MASK}
+    return (seen if len(seen) > 1 else next(iter(seen.values()))), observation[MASK]
 
 
 def fit_actions(

@@ -55,6 +55,11 @@ class ActionFit:
         """Whether the actions of the last environment were changed."""
         return self._pair[0] is not self._pair[1]
 
+    @property
+    def original_spec(self) -> Any:
+        """The action spec of the last environment before; None if there is none."""
+        return None if self._pair[1] is None else self._pair[1].action_spec()
+
     def original(self, action: Any) -> Any:
         """Returns the last environment's action for an action of the fitted one."""
         return spaces.original_action(*self._pair, action)
@@ -276,13 +281,17 @@ class World:
             copies += [functools.partial(copy_of, self._evaluation, is_training=False)]
         return environment_facts.find(*copies)
 
-    def describe(self, observation_spec: Any, action_spec: Any) -> None:
+    def describe(
+        self, observation_spec: Any, action_spec: Any, *, has_mask: bool
+    ) -> None:
         """Prints how networks encode images, or the parts of an observation."""
         leaves = tree.flatten(observation_spec)
-        if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
+        is_vector = len(leaves) == 1 and len(leaves[0].shape) < 2
+        if self.fit.has_changed_actions or has_mask or not is_vector:
             convolutions = self._recipe.conv_layer_params or None
             text = spaces.describe(observation_spec, action_spec, convolutions)
-            log.info(f"Networks: {text}.")
+            masked = f"; {spaces.MASK}: the legal actions" if has_mask else ""
+            log.info(f"Networks: {text}{masked}.")
 
 
 def seed_if_possible(

@@ -337,6 +337,11 @@ def _check_registered(name: str) -> Any:
 def _load_registered(
     name: str, num_envs: int, _: Options, wrappers: Any = ()
 ) -> PyEnvironment:
+    from tfrl.environments.gymnasium import masks
+
+    # What is made as a whole has no members to wrap.
+    if environments.suite_gym.find_spec(name).vector_entry_point is None:
+        wrappers = [*wrappers, masks.with_mask]
     if num_envs == 1:
         return environments.suite_gym.load(name, gym_env_wrappers=wrappers)
     return environments.gymnasium.vector_py_environment.load(

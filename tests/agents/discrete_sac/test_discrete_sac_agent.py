@@ -33,9 +33,23 @@ FRAMES = trajectory.Trajectory(
     discount=tf.constant([[1.0, 1], [0, 1], [1, 1], [1, 1]]),
 )
 VALID = np.array([1, 1, 1, 0])
+ALL = np.ones([4, 2, 3], np.int32)
+# The legal actions of each frame.
+SOME = np.array(
+    [
+        [[1, 1, 0], [0, 1, 1]],
+        [[0, 0, 1], [1, 1, 1]],
+        [[1, 1, 1], [0, 1, 0]],
+        [[1, 1, 0], [1, 0, 0]],
+    ]
+)
+MASKED = {"seen": OBSERVATION, "mask": tf.TensorSpec([3], tf.int32)}
+SPLITTER = {
+    "observation_and_action_constraint_splitter": lambda x: (x["seen"], x["mask"])
+}
 
 
-def make(action_spec=ACTION, **kwargs):
+def make(action_spec=ACTION, observation_spec=OBSERVATION, **kwargs):
     defaults = {
         "critic_network": QNetwork(OBSERVATION, ACTION, fc_layer_params=(), seed=1),
         "actor_network": ActorDistributionNetwork(
@@ -50,14 +64,14 @@ def make(action_spec=ACTION, **kwargs):
         for part in ("actor", "critic", "alpha")
     }
     return agents.DiscreteSacAgent(
-        ts.time_step_spec(OBSERVATION),
+        ts.time_step_spec(observation_spec),
         action_spec,
         **{**defaults, **optimizers, **kwargs},
     )
 
 
-def worked():
-    agent = make()
+def worked(**kwargs):
+    agent = make(**kwargs)
     pairs = zip(agent._target_pairs, CRITICS, TARGETS, strict=True)
     weights = [(agent._actor_network, ACTOR)]
     for (network, target), own, other in pairs:
@@ -72,35 +86,42 @@ def linear(weights, observation):
     return observation.astype(np.float64) @ weights[0] + weights[1]
 
 
-def log_probs(observation, actor=ACTOR):
-    logits = linear(actor, observation)
+def log_probs(observation, actor=ACTOR, legal=1):
+    logits = np.where(legal, linear(actor, observation), -1e9)
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def actor_loss(actor=ACTOR, critics=CRITICS):
+def actor_loss(actor=ACTOR, critics=CRITICS, legal=1):
     now = FRAMES.observation.numpy()[:, 0]
-    log_pi = log_probs(now, actor)
+    log_pi = log_probs(now, actor, legal)
     smallest = np.minimum(*(linear(w, now) for w in critics))
     return np.mean(VALID * (np.exp(log_pi) * (ALPHA * log_pi - smallest)).sum(-1))
 
 
-def test_losses_of_a_termination_a_truncation_and_a_boundary():
+@pytest.mark.parametrize("legal", [ALL, SOME])
+def test_losses_of_a_termination_a_truncation_and_a_boundary(legal):
     now, later = np.moveaxis(FRAMES.observation.numpy(), 1, 0)
-    log_pi = log_probs(later)
+    log_pi = log_probs(later, legal=legal[:, 1])
     smallest = np.minimum(*(linear(w, later) for w in TARGETS))
     soft = (np.exp(log_pi) * (smallest - ALPHA * log_pi)).sum(axis=-1)
     reward, discount = FRAMES.reward.numpy()[:, 0], FRAMES.discount.numpy()[:, 0]
     target = reward + GAMMA * discount * soft
     taken = np.arange(4), FRAMES.action.numpy()[:, 0]
     errors = VALID * [target - linear(w, now)[taken] for w in CRITICS]
-    log_pi = log_probs(now)
+    log_pi = log_probs(now, legal=legal[:, 0])
     entropy = -(np.exp(log_pi) * log_pi).sum(axis=-1)
+    missing = entropy - 0.98 * np.log(legal[:, 0].sum(axis=-1))
     expected = [
         0.5 * np.mean((errors**2).sum(axis=0)),
-        actor_loss(),
-        np.mean(VALID * np.log(ALPHA) * (entropy - 0.98 * np.log(3))),
+        actor_loss(legal=legal[:, 0]),
+        np.mean(VALID * np.log(ALPHA) * missing),
     ]
-    loss, extra = worked().loss(FRAMES)
+    agent, frames = worked(), FRAMES
+    if legal is SOME:
+        agent = worked(observation_spec=MASKED, **SPLITTER)
+        both = {"seen": FRAMES.observation, "mask": tf.constant(legal, tf.int32)}
+        frames = FRAMES._replace(observation=both)
+    loss, extra = agent.loss(frames)
     np.testing.assert_allclose(extra[:3], expected, rtol=1e-5)
     np.testing.assert_allclose(loss, sum(expected), rtol=1e-5)
     np.testing.assert_allclose(extra.td_loss, (errors**2).sum(axis=0), rtol=1e-5)
@@ -134,6 +155,16 @@ def test_policy_is_greedy_if_asked():
     assert len(np.unique(greedy)) == 1
     sampled = make().policy.action(time_step, seed=1).action.numpy()
     assert len(np.unique(sampled)) == 3
+
+
+def test_actions_are_legal_where_others_are_masked():
+    agent = make(observation_spec=MASKED, **SPLITTER)
+    masks = tf.constant(np.tile(SOME[:, 1], [50, 1]))
+    seen = {"seen": tf.zeros([200, 2]), "mask": tf.cast(masks, tf.int32)}
+    for policy in (agent.policy, agent.collect_policy):
+        action = policy.action(ts.restart(seen, 200), seed=1).action.numpy()
+        assert masks.numpy()[np.arange(200), action].all()
+        assert len(np.unique(action)) == 3
 
 
 def test_wrong_actions_and_networks():

@@ -65,6 +65,7 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         use_log_alpha_in_alpha_loss: bool = True,
         target_entropy: float | None = None,
         greedy_eval: bool = False,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
         **settings: Unpack[options.Settings],
     ) -> None:
         """Builds the second critic, the target networks and the policies.
@@ -92,6 +93,8 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             lower entropy if a good policy must be less random than that.
           greedy_eval: Whether `policy` takes the most probable action; by default it
             samples, as `collect_policy` does.
+          observation_and_action_constraint_splitter: See `DqnAgent`. Where k of A
+            actions are legal, the target entropy is multiplied by log k / log A.
           **settings: See `TdOptions` and `AgentOptions`; `td_errors_loss_fn` is the
             squared error by default.
 
@@ -107,8 +110,9 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
         self._num_actions = _count_actions(action_spec)
+        self._splitter = observation_and_action_constraint_splitter
         networks = actor_critic_networks.make_networks(
-            time_step_spec,
+            self._seen(time_step_spec),
             action_spec,
             actor_network,
             [
@@ -124,7 +128,11 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         checks.check_gives_distributions(networks.actor, "discrete SAC")
         self._policies = [
             networks.policy(
-                time_step_spec, action_spec, training=training, seed=common.seed
+                time_step_spec,
+                action_spec,
+                training=training,
+                seed=common.seed,
+                observation_and_action_constraint_splitter=self._splitter,
             )
             for training in (False, True)
         ]
@@ -155,6 +163,12 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             critic.create_variables(), (self._num_actions,), label=critic.name
         )
 
+    def _seen(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        """Returns a time step, or its specs, with the part that networks see."""
+        if self._splitter is None:
+            return time_step
+        return time_step._replace(observation=self._splitter(time_step.observation)[0])
+
     def _log_probs(self, time_step: ts.TimeStep, training: bool) -> tf.Tensor:
         """Returns the logarithms of the actions' probabilities, `[B(, T), A]`."""
         distribution = self._policies[training].distribution(time_step).action
@@ -164,7 +178,8 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         self, networks: list[Any], time_step: ts.TimeStep
     ) -> tf.Tensor:
         """Returns the smaller of both critics' values of all actions, `[B(, T), A]`."""
-        return tf.minimum(*(critics.outputs(net, time_step) for net in networks))
+        seen = self._seen(time_step)
+        return tf.minimum(*(critics.outputs(net, seen) for net in networks))
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_i L(y - Q_i(s, a))`, and its details."""
@@ -175,7 +190,7 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             self._temperature.value(),
         )
         targets = batch.data.targets(next_values)
-        return critics.regress(self, batch, targets, values_of=_values)
+        return critics.regress(self, batch, targets, values_of=self._values)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_a pi(a|s) (alpha log pi(a|s) - min_i Q_i(s, a))`."""
@@ -191,16 +206,34 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         """Returns the entropy of `pi(.|s)`."""
         return losses.entropy_of(self._log_probs(batch.data.time_step, batch.training))
 
+    def _alpha_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the temperature's loss, with less entropy where actions are masked.
+
+        With k legal actions, the target is the same share of log k as of log A.
+        """
+        if self._splitter is None:
+            return super()._alpha_loss(batch)
+        _, mask = self._splitter(batch.data.time_step.observation)
+        legal = tf.reduce_sum(tf.cast(tf.cast(mask, tf.bool), tf.float32), axis=-1)
+        share = tf.math.log(legal) / math.log(self._num_actions)
+        missing = (1.0 - share) * self._temperature.target
+        loss = self._temperature.loss(self._entropy(batch) + missing)
+        return critics.mean(loss, batch), {}
+
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
-        return _values(self._critic_networks[0], time_step, action)
+        return self._values(self._critic_networks[0], time_step, action)
 
-
-def _values(
-    critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
-) -> tf.Tensor:
-    """Returns a critic's values of the actions taken; see `critics.values`."""
-    (action,) = tf.nest.flatten(action)
-    return losses.action_value(critics.outputs(critic, time_step, training), action)
+    def _values(
+        self,
+        critic: Any,
+        time_step: ts.TimeStep,
+        action: Any,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns a critic's values of the actions taken; see `critics.values`."""
+        (action,) = tf.nest.flatten(action)
+        outputs = critics.outputs(critic, self._seen(time_step), training)
+        return losses.action_value(outputs, action)
 
 
 def _count_actions(action_spec: Any) -> int:

@@ -20,9 +20,15 @@ def _kinds() -> dict[type, Callable[[Any], Any]]:
         environments.TFEnvironment: lambda given: given,
         environments.PyEnvironment: lambda given: given,
         gymnasium.vector.VectorEnv: environments.VectorPyEnvironment,
-        gymnasium.Env: environments.suite_gym.wrap_env,
+        gymnasium.Env: _wrap_gym,
         dm_env.Environment: _wrap_dm_env,
     }
+
+
+def _wrap_gym(given: Any) -> environments.PyEnvironment:
+    from tfrl.environments.gymnasium import masks
+
+    return environments.suite_gym.wrap_env(masks.with_mask(given))
 
 
 def _wrap_dm_env(given: Any) -> environments.PyEnvironment:

@@ -66,6 +66,8 @@ def test_a_program_has_runs_of_all_seeds_and_live_settings():
 class Result(sweep_result.SweepCurves):
     """Curves of runs that no one has trained; the last run has diverged."""
 
+    seconds = np.array([80.0, 20.0])
+
     def pace(self):
         return 0.5 * len(self.seeds)
 
@@ -155,6 +157,14 @@ def test_a_folder_of_another_run_is_refused(trained, tmp_path):
         sweeps.train_in_one_program(
             members_in(tmp_path, [3], gamma=0.5), tmp_path / "programs"
         )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [([80.0], "include"), ([80.0, 20.0], "leave out"), ([np.nan, 20.0], "include")],
+)
+def test_a_sweep_says_whether_its_seconds_hold_the_compilation(seconds, said):
+    assert sweeps.about_seconds(np.array(seconds)).split("runs ")[1].startswith(said)
 
 
 @pytest.mark.slow  # A question of every algorithm.

@@ -178,6 +178,7 @@ def train_in_one_program(
     if pace := result.pace():
         steps = result.environment_steps[:, -1].sum() / first["num_iterations"]
         log.info(f"{steps / pace:,.0f} environment steps a second, all together.")
+        log.info(about_seconds(result.seconds))
     for number, (place, _) in enumerate(missing):
         place.grow()
         _write_metrics(result, number, place.metrics_csv, pace)
@@ -236,6 +237,17 @@ class Progress:
             f"iteration {iteration:,} of {self._num_iterations:,}, "
             f"{time.monotonic() - self._started:.0f} s: {summary(returns)}"
         )
+
+
+def about_seconds(seconds: np.ndarray) -> str:
+    """Returns whether the seconds of the runs hold the compilation, as text.
+
+    Args:
+      seconds: See `SweepResult`, whose `pace` leaves out the longest ones.
+    """
+    holds = np.isfinite(seconds).sum() < 2
+    verb = "include" if holds else "leave out"
+    return f"The seconds of the runs {verb} the compilation."
 
 
 def summary(returns: np.ndarray) -> str:

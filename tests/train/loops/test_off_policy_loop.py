@@ -9,6 +9,7 @@ import tensorflow as tf
 from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
+from tfrl.environments.boundary import running_steps
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.specs import array_spec
@@ -133,9 +134,10 @@ def assert_equal_weights(some, others):
 
 def test_an_iteration_collects_and_trains_as_often_as_asked():
     """And its observers see every frame inside the call."""
-    count = tf.Variable(0)
+    count, awaited = tf.Variable(0), []
 
     def observe(frame):
+        awaited.append(running_steps.describe())
         count.assign_add(tf.size(frame.reward))
 
     loop, replay_buffer = make_loop(
@@ -148,6 +150,9 @@ def test_an_iteration_collects_and_trains_as_often_as_asked():
     assert info.iteration == 5
     assert info.train_steps == 10
     assert int(replay_buffer.num_frames()) == int(count) == 20 + 5 * 3
+    # It was traced for the initial steps, and then for the loop.
+    assert {*awaited} == {None, "the compilation of the training loop"}
+    assert running_steps.describe() is None
 
 
 @pytest.mark.slow

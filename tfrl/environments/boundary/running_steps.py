@@ -1,4 +1,4 @@
-"""Tells which Python environments are in the middle of a step."""
+"""Tells which environments in Python are in a step, and which loops compile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 
 class Stepping(Protocol):
-    """An environment that knows whether one of its steps is running."""
+    """An environment or a loop that knows what a signal would have to wait for."""
 
     def running_step(self) -> str | None:
-        """Returns the environment's name and the step that is running, or None."""
+        """Returns the step that is running and its environment's name, or None."""
 
 
 _environments: weakref.WeakSet[Stepping] = weakref.WeakSet()
@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 def register(environment: Stepping) -> None:
-    """Adds an environment to those that `describe` asks while they exist."""
+    """Adds an environment or a loop to those that `describe` asks while they exist."""
     with _lock:
         _environments.add(environment)
 

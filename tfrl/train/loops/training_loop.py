@@ -93,6 +93,8 @@ class TrainingLoop(tf.Module, abc.ABC):
             self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
             self._zero_loss = tf.constant(0.0, tf.float64)
         self._is_started = False
+        self._compiles = False
+        running_steps.register(self)
         self._call_sizes = call_sizes.CallSizes()
         self._transform = iteration_transform.IterationTransform()
         self._weights = lost_weights.LostWeights(agent)
@@ -199,8 +201,7 @@ class TrainingLoop(tf.Module, abc.ABC):
             size = self._call_sizes.choose(most_iterations) if is_traced else 0
             self._announce(size)
             started = time.monotonic()
-            # The first call only traces and compiles.
-            with contextlib.nullcontext() if is_traced else garbage.uncollected():
+            with contextlib.nullcontext() if is_traced else self._compiling():
                 position, loss_sum = self._call(
                     self._take_position(), tf.constant(size, tf.int64), loss_sum
                 )
@@ -212,6 +213,20 @@ class TrainingLoop(tf.Module, abc.ABC):
             if self._jit_compile:
                 self._check_call(loss, size)
         return size, loss_sum
+
+    @contextlib.contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """The context of the first call, which only traces and compiles."""
+        self._compiles = True
+        try:
+            with garbage.uncollected():
+                yield
+        finally:
+            self._compiles = False
+
+    def running_step(self) -> str | None:
+        """Returns what a signal has to wait for, besides the environment; or None."""
+        return "the compilation of the training loop" if self._compiles else None
 
     def info(self, loss: float = float("nan")) -> IterationInfo:
         """Returns the current counters and average return, with the given loss."""

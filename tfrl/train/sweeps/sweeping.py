@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfrl.system import directory_lock, interrupts
+from tfrl.system import directory_lock, interrupts, log
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_checkpoint, sweep_result
 
@@ -118,9 +118,9 @@ def sweep(
         runs = members_lib.Members(
             make_loop, seeds, swept, num_eval_episodes, num_threads
         )
-        runs.start(state)
         _train(
             runs,
+            state,
             progress,
             checkpoint or None,
             num_iterations,
@@ -145,6 +145,7 @@ def sweep(
 
 def _train(
     runs: members_lib.Members,
+    state: Sequence[np.ndarray] | None,
     progress: sweep_checkpoint.SweepMeasurements,
     checkpoint: sweep_checkpoint.SweepCheckpoint | None,
     num_iterations: int,
@@ -152,19 +153,28 @@ def _train(
     checkpoint_interval: int,
     callback: Callable[[int, np.ndarray], None] | None,
 ) -> None:
-    """Trains to the end, or to an interruption, and adds the results to `progress`."""
+    """Starts the runs, trains to the end, or to an interruption, and adds results."""
     last_saved = progress.done
+    goal = min(_next_multiple(progress.done, eval_interval), num_iterations)
+    first = f"the compilation of the runs' program, then training to iteration {goal:,}"
+    activity = first
     # A sweep without checkpoints would lose everything, so signals end it at once.
-    deferred = interrupts.deferred(
-        lambda: "the iterations until the next evaluation", interrupts.SIGNALS
-    )
-    with deferred if checkpoint else contextlib.nullcontext(_never) as is_requested:
+    deferred = interrupts.deferred(lambda: activity, interrupts.SIGNALS)
+    with contextlib.ExitStack() as stack:
+        is_requested = stack.enter_context(deferred) if checkpoint else _never
+        told = stack.enter_context(contextlib.ExitStack())
+        told.enter_context(
+            log.ticking(lambda seconds: log.info(f"{first}: {seconds:.0f} s so far"))
+        )
+        runs.start(state)
         while progress.done < num_iterations and not is_requested():
             before = progress.done
             stop = min(_next_multiple(before, eval_interval), num_iterations)
             started = time.monotonic()
             progress.rows.append(runs.advance(stop - before))
             progress.seconds.append(time.monotonic() - started)
+            told.close()
+            activity = "the iterations until the next evaluation"
             progress.iterations.append(stop)
             if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
                 checkpoint.save(progress, runs.state())

@@ -140,7 +140,81 @@ def test_each_environment_that_a_function_makes_is_used_once():
 )
 def test_others_have_the_settings_of_the_class(algorithm, make, capsys):
     assert algorithm(make).settings == algorithm.defaults()
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == (
+        f"{algorithm.title} on this environment: default settings, for environments "
+        "such as CartPole-v1.\n"
+    )
+
+
+class Robot(gymnasium.Env):
+    """Like MuJoCo's: 17 numbers to see and 6 to choose."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (17,), np.float64)
+    action_space = gymnasium.spaces.Box(-1, 1, (6,), np.float32)
+
+
+class Pole(Robot):
+    """As small as classic control."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "row"),
+    [
+        ("sac", "sac_mujoco"),
+        ("tqc", "sac_mujoco"),  # As on MuJoCo's.
+        ("redq", "sac_mujoco"),
+        ("crossq", "crossq_mujoco"),
+        ("td3", "td3_mujoco"),
+        ("ddpg", "td3_mujoco"),
+        ("ppo", "ppo_mujoco"),
+        ("iql", "iql_mujoco"),
+        ("bc", "bc_mujoco"),
+        ("mpo", None),
+    ],
+)
+def test_large_continuous_control_has_the_settings_of_mujocos(algorithm, row, capsys):
+    kind = registry.find(algorithm)
+    made, told = kind(Robot), capsys.readouterr().err
+    if row is None:
+        assert made.settings == kind.defaults()
+        assert "default settings, for environments such as Pendulum-v1" in told
+    else:
+        known = registry.find_preset(kind, "Hopper-v5")
+        assert made.settings == {**kind(preset=known.name).settings}
+        assert made.preset.name == row
+        scope = "any environment of continuous control beyond classic size"
+        assert f"this environment: settings {row!r}, for {scope} (" in told
+    assert kind(Pole).settings == kind.defaults()
+
+
+def test_a_run_that_is_shorter_than_its_random_steps_says_so(capsys):
+    class Stop(Exception):
+        pass
+
+    class Sac(tfrl.SAC):
+        def make_initialized_agent(self):
+            raise Stop
+
+    for steps in (10_000, 10_001):
+        with pytest.raises(Stop):
+            Sac("Pendulum-v1", initial_collect_steps=10_000).build(steps)
+        told = capsys.readouterr().err
+        expected = "initial_collect_steps: 10,000, so all 10,000 steps are taken before"
+        assert (expected in told) is (steps == 10_000)
+
+
+def test_what_a_program_and_a_run_say_goes_before_the_settings_by_size(tmp_path):
+    assert tfrl.SAC(Robot, batch_size=7).batch_size == 7
+    lander = tfrl.SAC(Robot, preset="sac_lunar_lander")
+    assert lander.actor_fc_layer_params == (400, 300)
+    # A run from before there were settings by size.
+    old = tfrl.SAC(settings=tfrl.SAC.defaults()).config()
+    assert registry.algorithm_of({**old, "env": ""}, Robot).settings == (
+        tfrl.SAC.defaults()
+    )
 
 
 @pytest.mark.parametrize(

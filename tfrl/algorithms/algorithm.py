@@ -220,9 +220,12 @@ class Algorithm(settings_lib.Recipe):
             type(self), name, self.given_preset, probe.find_kind
         )
         made = {} if preset is None else registry.settings_of(type(self), preset)
-        if preset is not None:
-            where = name or "this environment"
-            log.info(f"{self.title} on {where}: {preset.text(name)}.")
+        text = (
+            f"default settings, for environments such as {self.environment_name}"
+            if preset is None
+            else preset.text(name)
+        )
+        log.info(f"{self.title} on {name or 'this environment'}: {text}.")
         num_envs = conversion.batch_size_of(given)
         if num_envs is None or "num_envs" not in self.setting_fields():
             return made
@@ -493,6 +496,12 @@ class Algorithm(settings_lib.Recipe):
         self.check_environment()
         if num_environment_steps is not None:
             self._scheduled = self.least_iterations(num_environment_steps)
+            if self.initial_steps >= num_environment_steps:
+                log.info(
+                    f"initial_collect_steps: {self.initial_steps:,}, so all "
+                    f"{num_environment_steps:,} steps are taken before the first "
+                    "iteration; set fewer, or train for longer."
+                )
         if self.own_encoder is None and "conv_layer_params" in self.setting_fields():
             specs = self.observation_spec, self.environment.action_spec()
             self.world.describe(*specs, has_mask=self.has_mask)

@@ -265,9 +265,12 @@ _NOTHING = object()
 def kinds() -> dict[str, tuple[type, ...]]:
     """Returns the types that the settings of all algorithms have in a JSON file."""
     found: dict[str, set[type]] = {}
-    for algorithm in registry.CLASSES:
-        for name, value in registry.find(algorithm).defaults().items():
+    for algorithm in map(registry.find, registry.CLASSES):
+        fields = algorithm.setting_fields()
+        for name, value in algorithm.defaults().items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             types = {int, float} if is_number else {type(json.loads(json.dumps(value)))}
+            if value is None and fields[name].type in ("int | None", "float | None"):
+                types |= {int, float}
             found.setdefault(name, set()).update(types)
     return {name: tuple(types) for name, types in found.items()}

@@ -35,8 +35,7 @@ class Preset:
       family: A pattern of further environments that the settings are for.
       variant: Whether another preset is the usual one for the environment.
       kinds: Kinds of environments. The preset is also for environments of these kinds
-        that have no other preset. The observations of "pictures" are single pictures;
-        those of "pictures and more" are nests with pictures in them.
+        that have no other preset; see `conversion.kind_of`.
       actors: Settings of `experiments.actors.ActorSettings`; None for runs in one
         process.
       note: What else there is to know about the settings.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,10 @@ from tfrl import environments
 
 # Of smaller pictures the convolutions for Atari's games leave nothing.
 _SMALLEST_PICTURE = 36
+
+LARGE_CONTROL = "continuous control beyond classic size"
+# The most numbers in observations and in actions of classic control.
+_CLASSIC_OBSERVATION, _CLASSIC_ACTION = 4, 1
 
 
 def _kinds() -> dict[type, Callable[[Any], Any]]:
@@ -67,18 +72,50 @@ def wrap(given: Any) -> environments.PyEnvironment:
 
 
 def kind_of(made: Any) -> str | None:
-    """Returns an environment's kind by its observations, see `presets.Preset`.
+    """Returns an environment's kind, see `presets.Preset`.
 
-    It is "pictures" for one picture, "pictures and more" for a nest with pictures, or
-    None. A nest in which a picture is too small for Atari's convolutions has no kind.
+    It is "pictures" for one picture, "pictures and more" for a nest with pictures, the
+    kind by size of other environments, or None. A nest in which a picture is too small
+    for Atari's convolutions has no kind.
     """
-    names = ("single_observation_space", "observation_space", "observation_spec")
-    spec = next((getattr(made, name) for name in names if hasattr(made, name)), None)
-    spec = spec() if callable(spec) else spec
+    spec, action = (_find_spec(made, part) for part in ("observation", "action"))
     pictures = [min(leaf.shape[:2]) for leaf in _leaves(spec) if _is_picture(leaf)]
-    if not pictures or min(pictures) < _SMALLEST_PICTURE:
+    if not pictures:
+        return kind_by_size(*map(_count_floats, (spec, action)))
+    if min(pictures) < _SMALLEST_PICTURE:
         return None
     return "pictures" if _is_picture(spec) else "pictures and more"
+
+
+def kind_by_size(observations: int | None, actions: int | None) -> str | None:
+    """Returns the kind of an environment without pictures.
+
+    Args:
+      observations: The floats of an observation; None if it has other parts.
+      actions: The floats of an action; None if it has other parts.
+    """
+    if observations is None or actions is None:
+        return None
+    is_large = observations > _CLASSIC_OBSERVATION or actions > _CLASSIC_ACTION
+    return LARGE_CONTROL if is_large else None
+
+
+def _find_spec(made: Any, part: str) -> Any:
+    """Returns the space or the spec of an observation or an action; None for none."""
+    names = (f"single_{part}_space", f"{part}_space", f"{part}_spec")
+    spec = next((getattr(made, name) for name in names if hasattr(made, name)), None)
+    return spec() if callable(spec) else spec
+
+
+def _count_floats(spec: Any) -> int | None:
+    """Returns the numbers of a nest; None unless it is of vectors of floats."""
+    leaves = list(_leaves(spec))
+    names = [getattr(getattr(leaf, "dtype", None), "name", "") for leaf in leaves]
+    if not all(name.startswith("float") for name in names):
+        return None
+    if any(len(leaf.shape) > 1 for leaf in leaves):
+        return None
+    return sum(math.prod(leaf.shape) for leaf in leaves)
 
 
 def _leaves(nest: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from tfrl.algorithms import learning, registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import parsing, program
 from tfrl.environments import suites
+from tfrl.train.runs import run_files
 
 
 def define_flags() -> flags.FlagValues:
@@ -137,6 +138,7 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
             "give --env=NAME."
         )
     if not given.trust:
+        run_files.check_tree(path)
         run_folders.check_trusted(
             run, settings, "give --trust", takes_environment=not given.env
         )

@@ -25,7 +25,7 @@ from tfrl.command import interrupts, parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
-from tfrl.system import paths, quiet
+from tfrl.system import log, paths, quiet
 from tfrl.train.runs import finished_runs, run_files
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
@@ -110,7 +110,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         runs += [x.parent for x in folder.glob(f"runs/*/{finished_runs.NAME}")]
         compared = comparing.compare(*sorted(runs))
         compared.write(folder)
-    print(f"{compared}\nOutputs: {folder}")
+    log.say(f"{compared}\nOutputs: {folder}")
 
 
 def _seeds(text: str) -> list[int]:

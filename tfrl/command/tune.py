@@ -13,7 +13,7 @@ from tfrl.command import flag_help, interrupts, parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 
 
 def main(kind: Any, words: Sequence[str]) -> None:
@@ -114,8 +114,8 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
             progress=not given.quiet,
             **values,
         )
-    print(f"Best: {result.row['source']}.")
-    print(study.words(result.values))
+    log.say(f"Best: {result.row['source']}.")
+    log.say(study.words(result.values))
     config = shlex.quote(f"--config={folder}/best.json")
     print(f"tfrl train {kind.name} {config} trains with it.")
     print(f"Outputs: {folder}")

@@ -53,7 +53,7 @@ def info(text: str) -> None:
 
 def warn(text: str) -> None:
     """Gives a RuntimeWarning, which is shown as one line, without code around it."""
-    warnings.warn_explicit(text, RuntimeWarning, "tfrl", 1)
+    warnings.warn_explicit(plain(text), RuntimeWarning, "tfrl", 1)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.experiments.tuning import search
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
-from tfrl.system import files
+from tfrl.system import files, log
 
 if TYPE_CHECKING:
     import optuna
@@ -50,8 +50,8 @@ def open_study(
         except Exception as error:  # Damaged lines may raise anything.
             raise ValueError(
                 f"{file}: got a file that is no journal of Optuna's "
-                f"({type(error).__name__}: {error}), expected one that a search has "
-                "written; restore it from a copy, or give another folder."
+                f"({type(error).__name__}: {log.plain(error)}), expected one that a "
+                "search has written; restore it from a copy, or give another folder."
             ) from error
     storage = optuna.storages.get_storage(storage)
     if pruner is None:

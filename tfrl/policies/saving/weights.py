@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tfrl.policies import tf_policy
 from tfrl.savers import checkpoint_files
+from tfrl.system import log
 from tfrl.utils import variables
 
 _CHILD = "model_variables"  # Where `PolicySaver` lists the policy's variables.
@@ -42,7 +43,7 @@ def load(policy: tf_policy.TFPolicy, path: str | os.PathLike) -> None:
         _check_same(reader, own)
         values = [reader.get_tensor(_key(i)) for i in range(len(own))]
     except checkpoint_files.READING_ERRORS as error:
-        reason = (str(error).splitlines() or [""])[0]
+        reason = log.plain((str(error).splitlines() or [""])[0])
         raise ValueError(
             f"path: the weights of the policy in {os.fspath(path)!r} cannot be used "
             f"({reason}), expected those of a policy like this one, as "
@@ -91,7 +92,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
             if name != _GRAPH
         }
     except checkpoint_files.READING_ERRORS as error:
-        reason = (str(error).splitlines() or [""])[0]
+        reason = log.plain((str(error).splitlines() or [""])[0])
         raise ValueError(
             f"path: the weights of the policy in {os.fspath(path)!r} cannot be read "
             f"({reason}); restore the folder from a copy."

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tfrl.agents import tf_agent
 from tfrl.policies import policy_saver
 from tfrl.policies.saving import integrity
-from tfrl.system import files
+from tfrl.system import files, log
 from tfrl.train.runs import run_directory
 
 
@@ -97,4 +97,4 @@ def _recover(target: pathlib.Path) -> None:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=5)
+    warnings.warn(log.plain(text), RuntimeWarning, stacklevel=5)

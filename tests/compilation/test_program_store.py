@@ -252,6 +252,33 @@ def test_an_unfinished_file_is_not_read_and_deleted_once_it_is_old(stored):
     assert (unfinished.exists(), stored.told) == (False, [])
 
 
+def test_an_old_unfinished_folder_does_not_turn_the_cache_off(stored):
+    unfinished = stored.file.with_name(".new-folder")
+    (unfinished / "inner").mkdir(parents=True)
+    os.utime(unfinished, (0, 0))
+    assert stored.holds("a.pb")
+    assert not unfinished.exists()
+
+
+def test_what_is_no_folder_of_programs_makes_room_for_one(stored):
+    folder = stored.file.parent
+    stored.file.unlink()
+    folder.rmdir()
+    os.mkfifo(folder)
+    stored.store.write("group", "a.pb", PROGRAM)
+    assert stored.holds("a.pb")
+    assert stored.told == [
+        f"Cache of compiled programs: deleted {folder}, which was not a folder."
+    ]
+
+
+def test_a_limit_that_is_a_pipe_is_not_waited_for(stored):
+    os.mkfifo(stored.root / "limit")
+    assert program_store.limit(stored.root) == program_store.DEFAULT_LIMIT
+    program_store.set_limit(stored.root, 7)
+    assert program_store.limit(stored.root) == 7 * program_store.MEGABYTE
+
+
 WRITER = """
 import pathlib, sys
 from tfrl.compilation import program_store

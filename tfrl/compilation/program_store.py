@@ -131,7 +131,7 @@ def empty(root: pathlib.Path) -> None:
 def limit(root: pathlib.Path) -> int:
     """Returns the number of bytes that programs may take."""
     try:
-        return int((root / _LIMIT).read_text(encoding="ascii")) * MEGABYTE
+        return int(_read_own(root / _LIMIT)) * MEGABYTE
     except (OSError, ValueError):
         return DEFAULT_LIMIT
 
@@ -213,8 +213,8 @@ class ProgramStore:
         if obstacle(self._root) is not None or not self._root.exists():
             return False
         folder = self._folder
-        if folder.is_symlink():
-            self._delete(folder, "a link")
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            self._delete(folder, "not a folder")
         elif folder.exists() and _others_may_write(folder.stat()):
             for path in folder.iterdir():
                 self._delete(path, "in a folder in which other users may write")
@@ -257,7 +257,7 @@ class ProgramStore:
         if not path.name.startswith(_NEW):
             self._delete(path, "unknown")
         elif time.time() - path.lstat().st_mtime > _UNFINISHED:
-            path.unlink(missing_ok=True)
+            _remove(path)
 
     def _delete(self, path: pathlib.Path, reason: str) -> None:
         try:

@@ -226,6 +226,8 @@ class LearnsValues(BC):
                 agent.collect_data_spec,
                 batch_size=self.environment.batch_size,
                 max_length=self.replay_capacity // self.environment.batch_size,
+                # Checkpoints hold its generator, though its samples have other seeds.
+                seed=self.seed,
             )
             buffer = replay_buffers.MixedReplayBuffer(
                 new, recorded, self.online_share, seed=self.seed

@@ -63,10 +63,7 @@ def describe(error: Exception) -> str:
     from. If memory runs out, it names the settings to lower.
     """
     text = str(error)
-    # TensorFlow's own error is known by its name, since the script may not need it.
-    if isinstance(error, MemoryError) or type(error).__name__ == (
-        "ResourceExhaustedError"
-    ):
+    if _is_of_memory(error):
         lines = text.splitlines() or [type(error).__name__]
         reason = next((line for line in lines if "llocat" in line), lines[0])
         return (
@@ -84,6 +81,12 @@ def describe(error: Exception) -> str:
         if re.search(rf"\b{argument}\b", text)
     ]
     return " ".join([text, *origins])
+
+
+def _is_of_memory(error: Exception) -> bool:
+    # TensorFlow's own error is known by its name, since the script may not need it.
+    of_tensorflow = type(error).__name__ == "ResourceExhaustedError"
+    return of_tensorflow or isinstance(error, MemoryError)
 
 
 def text_of_wrong_value(told: str, given: flags.FlagValues) -> str:
@@ -106,7 +109,8 @@ def text_of_wrong_value(told: str, given: flags.FlagValues) -> str:
 
 def is_of_users_code(error: Exception) -> bool:
     """Whether an environment or a callback of the user raised an error in a run."""
-    if not getattr(error, "__notes__", ()):
+    # Whoever asks for the memory that is lacking is not to blame, such as NumPy.
+    if _is_of_memory(error) or not getattr(error, "__notes__", ()):
         return False
     *_, innermost = traceback.walk_tb(error.__traceback__)
     module = innermost[0].f_globals.get("__name__", "")

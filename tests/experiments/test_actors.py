@@ -13,3 +13,34 @@ def test_a_deviation_of_returns_is_refused_before_a_process_starts():
     ppo = tfrl.PPO("CartPole-v1")
     experiment = actors.make_experiment(ppo.config(), {"sequences_per_update": 3})
     assert experiment.batch_size == 3
+
+
+PPO = {"pull_period": 128, "sequences_per_update": 16}
+LENGTHS = {
+    tfrl.PPO: {"num_envs": 8, "collect_steps_per_iteration": 128},
+    tfrl.IMPALA: {"num_envs": 8, "sequence_length": 20},
+    tfrl.DQN: {},
+}
+IMPALA = {"pull_period": 20, "sequences_per_update": 16}
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_actors", "values", "message"),
+    [
+        (tfrl.PPO, 2, PPO, None),
+        (tfrl.IMPALA, 4, IMPALA, None),
+        (tfrl.IMPALA, 4, {**IMPALA, "pull_period": 40}, None),
+        (tfrl.PPO, 4, PPO, r"^sequences_per_update: got 16 .*, expected 32, the seq"),
+        (tfrl.PPO, 1, PPO, "expected 8, the sequences of a round; .*_per_update=8"),
+        (tfrl.IMPALA, 3, IMPALA, "got 16 .* expected 24 or a divisor of it, the seq"),
+        (tfrl.PPO, 2, {**PPO, "pull_period": 100}, "^pull_period: got 100 .* of 128 s"),
+        (tfrl.DQN, 2, {}, "^schedule: got 'lockstep' for 'dqn', expected one of"),
+    ],
+)
+def test_rounds_in_lockstep_are_whole_updates(kind, num_actors, values, message):
+    recipe = kind("CartPole-v1", **LENGTHS[kind])
+    if message is None:
+        actors.check_rounds(recipe, values, num_actors)
+        return
+    with pytest.raises(ValueError, match=message):
+        actors.check_rounds(recipe, values, num_actors)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import distribute, environments, replay_service
 from tfrl.algorithms import registry, run_settings, worlds
-from tfrl.algorithms.settings import FROM_0, SIZE, SIZE_OR_0, Dataclasses, field
+from tfrl.algorithms.settings import (
+    FROM_0,
+    SIZE,
+    SIZE_OR_0,
+    Dataclasses,
+    field,
+    remedy_for,
+)
 from tfrl.environments import suites
 
 if TYPE_CHECKING:
@@ -76,6 +83,43 @@ def check(config: Mapping[str, Any]) -> None:
             "leave it out."
         )
     suites.check_actors(config["env"])
+
+
+def check_rounds(
+    algorithm: Algorithm, actors: Mapping[str, Any], num_actors: int
+) -> None:
+    """Checks that rounds of a run in lockstep have whole updates, before it starts.
+
+    Args:
+      algorithm: The algorithm.
+      actors: The values of `ActorSettings`.
+      num_actors: The number of actors.
+
+    Raises:
+      ValueError: They do not.
+    """
+    if algorithm.name not in OF_QUEUE:
+        raise ValueError(
+            f"schedule: got 'lockstep' for {algorithm.name!r}, expected one of "
+            f"{OF_QUEUE}, which learn from fresh rollouts; take 'free'."
+        )
+    settings, num_envs = ActorSettings(**actors), algorithm.settings["num_envs"]
+    length = algorithm.steps_per_iteration // num_envs
+    parts, rest = divmod(settings.pull_period, settings.stride_length or length)
+    if rest or not parts:
+        raise ValueError(
+            f"pull_period: got {settings.pull_period} for schedule='lockstep', "
+            f"expected a multiple of the sequence of {length} steps; "
+            f"{remedy_for('pull_period')}={length}."
+        )
+    given, rows = settings.sequences_per_update, num_actors * num_envs * parts
+    is_once = algorithm.settings.get("num_epochs", 1) > 1
+    if given != rows and (is_once or rows % given):
+        raise ValueError(
+            f"sequences_per_update: got {given} for schedule='lockstep', expected "
+            f"{rows}{'' if is_once else ' or a divisor of it'}, the sequences of a "
+            f"round; {remedy_for('sequences_per_update')}={rows}."
+        )
 
 
 def make_experiment(

@@ -72,6 +72,8 @@ def train(
         "schedule": schedule,
     }
     actors.check(config)
+    if schedule == "lockstep":
+        actors.check_rounds(algorithm, settings, num_actors)
 
     def folder() -> train_lib.RunDirectory:
         assert algorithm.logdir is not None

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
-from tfrl import environments, train
+from tfrl import environments, testing, train
+from tfrl.agents.random import random_agent
 from tfrl.environments import native, test_envs
 
 
@@ -116,3 +117,18 @@ def test_a_loop_goes_on_from_the_state_of_another_one():
         np.testing.assert_array_equal, loop.collect_frames(9), other.collect_frames(9)
     )
     assert other.info()[:-1] == loop.info()[:-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_steps_follow_one_another_whatever_acts(jit_compile):
+    environment = environments.TFPyEnvironment(testing.CountingEnvironment(4))
+    agent = random_agent.RandomAgent(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    seen = []
+    observers = [train.host_observer(lambda frame: seen.append(*frame.observation))]
+    loop = train.CollectLoop(environment, agent, observers, jit_compile=jit_compile)
+    for _ in range(50):
+        loop.run(5)
+    assert seen == [*range(5)] * 50

@@ -289,6 +289,34 @@ def test_a_setting_is_checked_when_it_is_set_and_stays_when_the_parts_are_made()
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        (
+            "learning_rte",
+            3,
+            "DQN: got an unknown setting 'learning_rte'; did you mean ",
+        ),
+        ("n_envs", 4, "DQN: got an unknown setting 'n_envs'; write num_envs=4."),
+        ("xyzzy", 1, r"DQN: .* 'xyzzy'; DQN\.defaults\(\) has those that it knows"),
+        (
+            "network",
+            None,
+            r"network: an argument .*make another one: DQN\(network=\.\.",
+        ),
+        ("environment", "CartPole-v1", "environment: an argument of the constructor"),
+        ("preset", "dqn", "preset: an argument of the constructor"),
+    ],
+)
+def test_what_is_no_setting_is_not_set_on_an_algorithm(name, value, text):
+    made = tfrl.DQN()
+    with pytest.raises(AttributeError, match=f"^{text}"):
+        setattr(made, name, value)
+    assert made.settings == tfrl.DQN().settings
+    made._own = value  # Of a subclass.
+    assert made._own == value
+
+
+@pytest.mark.parametrize(
     ("kind", "values", "line"),
     [
         (

@@ -154,6 +154,12 @@ class Algorithm(settings_lib.Recipe):
                 raise AttributeError(text)
             return object.__getattribute__(self, name)  # Raises Python's.
 
+        def __setattr__(self, name, value):
+            """Sets an attribute; raises an AttributeError for one that there is not."""
+            if "_length" in vars(self):  # The last one that the constructor sets.
+                self._check_attribute(name, value)
+            super().__setattr__(name, value)
+
     def _create(self, given: Mapping[str, Any]) -> None:
         """Stores the arguments of the constructor."""
         self._environment: environments.TFEnvironment | None = None
@@ -198,6 +204,18 @@ class Algorithm(settings_lib.Recipe):
         self.rows: list[dict[str, Any]] = []
         # The length of the run, and of the calls of `learn` so far together.
         self._length: run_length.RunLength | None = None
+
+    def _check_attribute(self, name: str, value: Any) -> None:
+        """Raises an AttributeError for an argument, or for no setting or attribute."""
+        arguments = {x.metadata["argument"] for x in self._arguments.values()}
+        if name in arguments - {*self.setting_fields(), *self.__dataclass_fields__}:
+            raise AttributeError(
+                f"{name}: an argument of the constructor, which stays as it is; make "
+                f"another one: {type(self).__name__}({name}=...)."
+            )
+        is_there = name in vars(self) or hasattr(type(self), name)
+        if not (name.startswith("_") or is_there):
+            raise AttributeError(self.text_of_unknown(name, value))
 
     def _is_setting(self, name: str, given: Mapping[str, Any]) -> bool:
         """Whether an argument is the text of the setting of the same name."""

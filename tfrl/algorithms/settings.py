@@ -516,15 +516,20 @@ class Recipe(Dataclasses):
         """
         for name, value in values.items():
             if name not in self.setting_fields():
-                arguments = [x.metadata["argument"] for x in self._arguments.values()]
-                of, known = type(self).__name__, [*self.setting_fields(), *arguments]
-                told = other_words.advice(name, value, known, of)
-                raise TypeError(
-                    f"{of}: got an unknown setting {name!r}"
-                    + f"; {told or f'{of}.defaults() has those that it knows'}."
-                )
+                raise TypeError(self.text_of_unknown(name, value))
             setattr(self, name, value)
         self.check_together()
+
+    @classmethod
+    def text_of_unknown(cls, name: str, value: Any) -> str:
+        """Returns the text of the error for a setting that there is not."""
+        arguments = [x.metadata["argument"] for x in cls._arguments.values()]
+        known, of = [*cls._settings, *arguments], cls.__name__
+        told = other_words.advice(name, value, known, of)
+        return (
+            f"{of}: got an unknown setting {name!r}; "
+            f"{told or f'{of}.defaults() has those that it knows'}."
+        )
 
     def idle(self, names: Iterable[str]) -> Iterator[str]:
         """Yields a sentence for each of some settings that does nothing; see `field`.

@@ -271,7 +271,7 @@ class Neural(Bandit):
 
 
 class NeuralEpsilonGreedy(Neural):
-    """A network predicts rewards; now and then the arm is a random one."""
+    """A network predicts rewards; some arms are random ones."""
 
     name = "neural_epsilon_greedy"
     title = "neural epsilon-greedy"
@@ -290,7 +290,7 @@ class NeuralEpsilonGreedy(Neural):
 
 
 class NeuralLinUCB(Neural, LinearModels):
-    """A network learns rewards at first; then LinUCB on its outputs.
+    """A network learns rewards; later LinUCB on its outputs.
 
     Riquelme et al. (2018), neural linear, with LinUCB's bounds.
     """

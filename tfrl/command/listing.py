@@ -9,6 +9,7 @@ tfrl list environments cart  those whose names have these letters
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tfrl.algorithms import presets, registry
@@ -56,6 +57,22 @@ def _algorithms(letters: str) -> list[str]:
             kind = registry.find(name)
             found.append((name, f"tfrl.{class_name}", _ACTS_ON[kind.actions]))
     return _table(found)
+
+
+def by_kind() -> str:
+    """Returns a line for each algorithm, grouped by its actions or its data."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, (module, _) in registry.CLASSES.items():
+        kind = registry.find(name)
+        group = (
+            "Bandits" if module == "bandits" else _ACTS_ON[kind.actions].capitalize()
+        )
+        group = "From recorded data" if kind.is_offline else group
+        [text, *_] = (kind.__doc__ or "").splitlines()
+        text = re.sub(r" \([^()]*\)\.$|\.$", "", text)  # Without its source.
+        groups.setdefault(group, []).append((f"  {name}", text))
+    parts = [f"\n{group}:\n" + "\n".join(_table(x)) for group, x in groups.items()]
+    return "\n".join(parts)
 
 
 def _settings(letters: str) -> list[str]:

@@ -72,8 +72,8 @@ def main() -> None:
     arguments: list[object] = [words]
     if name in _OF_ALGORITHMS:
         if not words or words[0] in _HELP:
-            names = ", ".join(registry.CLASSES)
-            print(f"tfrl {name} ALGORITHM [flags]\n\nAlgorithms: {names}")
+            with closed_output.ends_in_silence():
+                print(_help_of(name))
             return
         if words[0].startswith("--algo"):
             _refuse_algo(words, name)
@@ -92,6 +92,17 @@ def _answer(flag: str) -> str:
     if flag == "--version":
         return "\n".join(f"{name} {x}" for name, x in versions.found().items())
     return __doc__.strip() if flag in _HELP else ""
+
+
+def _help_of(command: str) -> str:
+    """Returns the help of a command whose first word, an algorithm, is missing."""
+    from tfrl.command import listing  # It imports what most commands do not need.
+
+    return (
+        f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
+        f"`tfrl {command} ALGORITHM --help` has the flags, and the settings of:\n"
+        f"{listing.by_kind()}"
+    )
 
 
 def _refuse_algo(words: list[str], command: str = "train") -> NoReturn:

@@ -1,4 +1,11 @@
-"""`tfrl train ALGORITHM`: trains, and writes the outputs to a folder."""
+"""Trains an algorithm in an environment, and writes the outputs to a folder.
+
+    tfrl train sac --env=Pendulum-v1 --seed=3
+    tfrl train ppo --env=HalfCheetah-v5 --num_environment_steps=1000000
+
+The folder is logs/ALGORITHM_ENVIRONMENT_SEED, or --logdir. The same command resumes a
+run that was interrupted or killed.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +178,7 @@ def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
     environment = own.get("env") or ""
     has_actors = bool(typed.get("num_actors"))
     if name and not environment:
-        environment = presets.named(name).environment
+        environment = presets.named(name, kind.name, kind.relative).environment
     elif has_actors and not (name or file):
         found = presets.find_with_actors(
             kind.name, environment or kind.environment_name

@@ -1,4 +1,13 @@
-"""Searches the settings of an algorithm with Optuna."""
+"""Searches the settings of an algorithm with Optuna (pip install 'tfrl[tune]').
+
+    tfrl tune sac --env=Pendulum-v1 --trials=64 --num_environment_steps=20000
+    tfrl tune dqn --search=learning_rate,gamma --search.final_epsilon=0.01..0.1:log
+
+Each of the --trials is a run with other settings, of which the policy is evaluated
+--num_evaluations times. A trial that is worse than the median of the others is pruned:
+it ends early (--pruner). The settings of the --best trials are then trained again with
+other --seeds, since the best of many trials is partly luck; the best mean wins.
+"""
 
 from __future__ import annotations
 

@@ -123,12 +123,16 @@ def test_a_run_from_recordings_has_updates_for_steps(write, tmp_path):
 
 
 def test_what_is_no_run_is_an_error(write, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"folders: got '.*none', where there"):
+    with pytest.raises(
+        FileNotFoundError, match=r"folder: got '.*none', which does not"
+    ):
         tfrl.compare(tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="expected a folder with config"):
+    with pytest.raises(FileNotFoundError, match=r"which holds no config\.json, expected"):
         tfrl.compare(tmp_path)
     folder = write("run", 1)
-    with pytest.raises(ValueError, match="metric: got 'reward', which none of 1 runs"):
+    with pytest.raises(
+        ValueError, match=r"got 'reward', .* of 1 runs .*evaluation_return"
+    ):
         tfrl.compare(folder, metric="reward")
     (folder / "metrics.csv").write_text("environment_steps,evaluation_return\n1,x\n")
     with pytest.raises(ValueError, match=r"metrics\.csv: cannot be read .*numbers in"):
@@ -193,7 +197,7 @@ def test_the_command_prints_and_writes_the_comparison(write, tmp_path):
         ([], "error: folders: got none, expected some of runs"),
         pytest.param(
             ["nowhere"],
-            "error: folders: got 'nowhere', where there is no run",
+            "error: folder: got 'nowhere', which does not exist, expected",
             marks=pytest.mark.slow,
         ),
         pytest.param(

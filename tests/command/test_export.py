@@ -113,7 +113,7 @@ def test_a_method_exports_the_environments_own_actions(tmp_path):
     [
         ([], "folder: got none, expected the folder of one run."),
         (["a", "b"], "folder: got a b, expected the folder of one run."),
-        (["none"], "folder: 'none' holds no config.json"),
+        (["none"], "folder: got 'none', which does not exist, expected"),
         (["none", "--format=torch"], "--format: expected one of onnx, litert, saved"),
     ],
 )
@@ -194,6 +194,20 @@ def test_a_link_is_refused_before_a_repository_is_made(
         run(push, monkeypatch, exported, "--repo=me/policy", *words)
     said = capsys.readouterr().err
     assert f"error: {path}: it is a link, to '{secret}', expected a folder or" in said
+    assert hub == []
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no name\nmore"), KeyError("id")])
+def test_a_push_that_fails_is_one_line(hub, exported, monkeypatch, capsys, error):
+    def fails(*args, **arguments):
+        raise error
+
+    monkeypatch.setattr(sys.modules["huggingface_hub"].HfApi, "create_repo", fails)
+    with pytest.raises(SystemExit):
+        run(push, monkeypatch, exported, "--repo=bad")
+    told, _ = capsys.readouterr().err.splitlines()
+    text = "error: --repo: got 'bad', to which nothing could be uploaded "
+    assert told.startswith(f"{text}({type(error).__name__}: ")
     assert hub == []
 
 

@@ -49,6 +49,22 @@ def test_it_says_its_versions_and_the_processor(monkeypatch, capsys):
         (["train", "xyz"], "algorithm: got 'xyz', expected one of dqn, .*, bc\n"),
         (["train", "--algo", "ppo"], "--algo: .* no flag; write tfrl train ppo --env="),
         (["--algo=ppo", "--env=X"], "--algo: .* no flag; write tfrl train ppo --env="),
+        (
+            ["train", "td3_bc", "--preset=td3bc_mujoco"],
+            "preset: got 'td3bc_mujoco', expected one of td3_bc_mujoco, td3_bc_offline",
+        ),
+        (
+            ["tune", "ddqn", "--preset=nope"],
+            r"one of (?=.*\bddqn\b)(?=.*\bdqn_pixels\b)(?!.*\bppo)",
+        ),
+        (
+            ["train", "dqn", "--env=highway-v0"],
+            "'highway-v0', .*; to import the module .* write 'module:highway-v0'",
+        ),
+        (
+            ["train", "sac", "--env=dm_control/cartpole-balance-v0"],
+            "a task of dm_control has no version; write dm_control/cartpole-balance",
+        ),
         (["list", "settings", "pppo"], "settings: got 'pppo', .*; did you mean ppo"),
         (
             ["list", "games"],
@@ -67,6 +83,39 @@ def test_a_wrong_word_is_told(monkeypatch, capsys, words, message):
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert re.search(message, error)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["play"], ["evaluate"], ["record"], ["verify"], ["report"], ["export"]),
+        *(["push", "--repo=me/policy"], ["compare"], ["record", "--replay"]),
+    ],
+)
+def test_a_missing_folder_is_told_alike(tmp_path, monkeypatch, capsys, words):
+    (tmp_path / "ppo_0").mkdir()
+    (tmp_path / "ppo_0" / "config.json").touch()
+    folder = str(tmp_path / "ppo_1")
+    with pytest.raises(SystemExit):
+        typed(monkeypatch, words[0], folder, *words[1:])
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"error: folder: got {folder!r}, which does not exist, expected the folder of "
+        f"a run, to which an algorithm was trained or saved; did you mean "
+        f"{str(tmp_path / 'ppo_0')!r}?"
+    )
+
+
+@pytest.mark.parametrize("command", main._OF_ALGORITHMS)
+def test_help_without_an_algorithm_has_a_line_for_each(monkeypatch, capsys, command):
+    typed(monkeypatch, command, "--help")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 88
+    of_algorithms = [x.split()[0] for x in lines if re.match(r"  \w+  ", x)]
+    assert sorted(of_algorithms) == sorted(registry.CLASSES)
+    assert all(len(x) <= 80 for x in lines if re.match(r"  \w+  ", x))
+    text = " ".join(lines)
+    wanted = {"tune": ["--trials", "--seeds", "pruned"], "sweep": ["--seeds=0..9"]}
+    assert all(word in text for word in wanted.get(command, ["--env="]))
 
 
 def test_algorithms_are_listed_with_their_classes_and_actions(monkeypatch, capsys):

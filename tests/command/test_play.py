@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tfrl
 from tfrl import environments, policies
+from tfrl.algorithms import learning
 from tfrl.command import play, saved_policy
 from tfrl.policies import policy_saver
 
@@ -152,6 +153,25 @@ def test_an_error_names_the_environment_that_is_played_in(copied):
     with pytest.raises(ValueError, match="Pendulum-v1") as error:
         saved.load(environment)
     assert "CartPole-v1" not in str(error.value)
+
+
+def test_weights_that_do_not_fit_another_environment_name_both(copied):
+    environment = saved_policy.find(
+        _given(env="MountainCar-v0"), str(copied)
+    ).make_environment(1)
+    text = (
+        r"got 'MountainCar-v0', expected 'CartPole-v1', in which the run trained.*"
+        r"saved float32 \[4, 100\], the recipe's float32 \[2, 100\]"
+    )
+    for load in (
+        lambda: saved_policy.find(_given(env="MountainCar-v0"), str(copied)).load(
+            environment
+        ),
+        lambda: learning.load_best(copied, "MountainCar-v0"),
+    ):
+        with pytest.raises(ValueError, match=text) as error:
+            load()
+        assert "from a copy" not in str(error.value)
 
 
 def test_weights_of_another_policy_are_told_in_one_line(copied):

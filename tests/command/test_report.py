@@ -54,7 +54,8 @@ def test_no_run_is_an_error(monkeypatch, capsys):
 def test_a_folder_without_a_run_is_named(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         run(monkeypatch, tmp_path)
-    assert f"{str(tmp_path)!r} holds no config.json" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"folder: got {str(tmp_path)!r}, which holds no config.json" in said
 
 
 def damage(name, *changes):

@@ -111,6 +111,9 @@ def test_gym_kwargs_reach_the_constructor():
         ("cartpole-v1", "did you mean CartPole-v1"),
         ("Pendulum-v0", "did you mean Pendulum-v1"),
         ("Xyzzy-v7", r"gymnasium.pprint_registry\(\)"),
+        ("highway-v0", "write 'module:highway-v0'"),
+        ("dm_control/cartpole-balance-v1", "write dm_control/cartpole-balance.$"),
+        ("dm_control/cartpole", "write dm_control/cartpole-balance, for example"),
         ("no spaces allowed", r"gymnasium.pprint_registry\(\)"),
     ],
 )

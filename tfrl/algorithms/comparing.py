@@ -60,9 +60,12 @@ def compare(
     runs = [run for run in read.values() if run is not None]
     empty = [str(path) for path, run in read.items() if run is None]
     if not runs:
+        rows = (x for p in read for x in run_files.read_metrics(p / "metrics.csv"))
+        columns = dict.fromkeys(name for row in rows for name, x in row.items() if x)
         raise ValueError(
             f"metric: got {metric!r}, which none of {len(paths)} runs has, expected a "
-            "column of metrics.csv with numbers; the first evaluation may be to come."
+            f"column of metrics.csv with numbers: {', '.join(columns) or 'none yet'}; "
+            "the first evaluation may be to come."
         )
     names = [run.curve.name for run in runs]
     unfinished = [x for x in names if not pathlib.Path(x, finished_runs.NAME).exists()]
@@ -84,9 +87,12 @@ def _find(pattern: str) -> list[pathlib.Path]:
         inner = [sorted(pathlib.Path(word).glob(f"{x}/metrics.csv")) for x in places]
         found += [path.parent for path in next(filter(None, inner), [])]
     if not found:
+        if not glob.has_magic(pattern):
+            run_files.check_run(pathlib.Path(pattern))
         raise FileNotFoundError(
-            f"folders: got {pattern!r}, where there is no run, expected a folder with "
-            "config.json and metrics.csv, or a pattern such as 'logs/ppo_*'."
+            f"folders: got {pattern!r}, where there is no run with a metrics.csv, "
+            "expected a folder with one, or a pattern such as 'logs/ppo_*'; a run has "
+            "one after its first evaluation."
         )
     return found
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
@@ -83,26 +84,37 @@ def load_best(
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.saving import weights
 
-    algorithm, _ = _recipe(folder, environment, trust=trust, arguments={})
+    algorithm, config = _recipe(folder, environment, trust=trust, arguments={})
     if not (folder / "policy").exists():
         raise FileNotFoundError(
             f"folder: {str(folder)!r} holds no policy, expected the one that training "
             "writes to FOLDER/policy after its first evaluation; go on until then."
         )
     policy = algorithm.make_initialized_agent().policy
-    weights.load(policy, folder / "policy")
+    with _naming(algorithm.world.name, config):
+        weights.load(policy, folder / "policy")
     return algorithm, policy
+
+
+@contextlib.contextmanager
+def _naming(name: str, config: Mapping[str, Any]) -> Iterator[None]:
+    """Names the environment of a run in errors about weights that fit no other one."""
+    try:
+        yield
+    except ValueError as error:
+        if name == config.get("env"):
+            raise
+        raise ValueError(
+            f"environment_name: got {name!r}, expected {config.get('env')!r}, in which "
+            f"the run trained, or one with its observations and actions: {error}"
+        ) from error
 
 
 def _recipe(
     path: pathlib.Path, environment: Any, *, trust: bool, arguments: Mapping[str, Any]
 ) -> tuple[Algorithm, dict[str, Any]]:
     """Returns the algorithm of the run in a folder, without parts, and its config."""
-    if not (path / "config.json").exists():
-        raise FileNotFoundError(
-            f"folder: {str(path)!r} holds no config.json; give the logdir of a run, or "
-            "a folder that an algorithm was saved to."
-        )
+    run_files.check_run(path)
     config = run_files.read_config(path / "config.json")
     if not trust:
         takes_environment = environment is None
@@ -119,7 +131,10 @@ def _recipe(
 
 
 def load_policy(
-    config: Mapping[str, Any], environment: Any, policy: str | os.PathLike
+    config: Mapping[str, Any],
+    environment: Any,
+    policy: str | os.PathLike,
+    name: str,
 ) -> Any:
     """Builds a policy by the recipe of a run, with the weights of a saved policy.
 
@@ -127,6 +142,7 @@ def load_policy(
       config: The run's configuration.
       environment: The environment that the policy acts in.
       policy: The folder of the saved policy.
+      name: The environment's name.
 
     Raises:
       ValueError: The configuration is none, or the weights belong to another policy.
@@ -134,9 +150,11 @@ def load_policy(
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.saving import weights
 
-    algorithm = registry.algorithm_of({**config, "initial_run": None}, environment)
+    played = {**config, "env": name, "initial_run": None}
+    algorithm = registry.algorithm_of(played, environment)
     made = algorithm.make_initialized_agent().policy
-    weights.load(made, policy)
+    with _naming(name, config):
+        weights.load(made, policy)
     return made
 
 

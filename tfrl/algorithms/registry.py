@@ -123,7 +123,7 @@ def preset_for(
     """
     if not name:
         return find_preset(algorithm, environment, find_kind)
-    preset = presets.named(name)
+    preset = presets.named(name, algorithm.name, algorithm.relative)
     if preset.algorithm not in (algorithm.name, algorithm.relative):
         raise ValueError(
             f"preset: got {name!r}, settings of {preset.algorithm!r}, expected a "

@@ -72,8 +72,10 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
     algorithm with such a field; they are left out.
 
     Raises:
-      RunDirectoryError: There is none, or it cannot be read.
+      FileNotFoundError: There is no run in the folder.
+      RunDirectoryError: The configuration cannot be read.
     """
+    run_files.check_run(folder)
     return run_files.read_config(folder / "config.json", kinds())
 
 

@@ -47,6 +47,7 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     """Writes the policy and its card."""
     folder = only(folders)
     run_files.check_links(folder)
+    run_files.check_run(folder)
     output = pathlib.Path(given.output or folder / "export")
     model_card.check_folder(output)
     quiet.quieten_tensorflow()

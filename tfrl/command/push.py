@@ -46,6 +46,7 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     if not given.repo:
         raise ValueError("--repo: got none, expected a repository; give USER/NAME.")
     if not model_card.is_card(folder / model_card.NAME):
+        run_files.check_run(run)
         raise ValueError(
             f"--output: got {str(folder)!r}, where there is no export with its card; "
             f"run tfrl export {run} first."
@@ -57,10 +58,18 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
         )
     hub: Any = importlib.import_module("huggingface_hub")
     api = hub.HfApi()
-    url = api.create_repo(given.repo, private=not given.public, exist_ok=True)
-    api.upload_folder(
-        repo_id=given.repo,
-        folder_path=str(folder),
-        commit_message=f"Upload {run.resolve().name}",
-    )
+    try:
+        url = api.create_repo(given.repo, private=not given.public, exist_ok=True)
+        api.upload_folder(
+            repo_id=given.repo,
+            folder_path=str(folder),
+            commit_message=f"Upload {run.resolve().name}",
+        )
+    except Exception as error:  # Of the Hub, the network or the client's packages.
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        raise ValueError(
+            f"--repo: got {given.repo!r}, to which nothing could be uploaded "
+            f"({type(error).__name__}: {reason}); check the name, USER/NAME, the "
+            "token, by hf auth whoami, and the network."
+        ) from error
     log.say(f"{folder} is at {url}")

@@ -86,8 +86,7 @@ class Saved(NamedTuple):
         if self.config is None:
             return _load_graph(self.path)
         try:
-            config = {**self.config, "env": self.env}
-            return learning.load_policy(config, environment, self.path)
+            return learning.load_policy(self.config, environment, self.path, self.env)
         except (TypeError, ValueError) as error:
             raise ValueError(f"--policy: {error}") from error
 
@@ -121,6 +120,8 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
     path = pathlib.Path(given.policy or f"{folder}/policy")
     files = "saved_model.pb", "variables/variables.index"
     if not any((path / file).exists() for file in files):
+        if not given.policy:
+            run_files.check_run(path.parent)
         raise ValueError(
             "--policy: expected a folder with variables and a saved_model.pb, got "
             f"{str(path)!r}; training writes one to FOLDER/policy after its first "

@@ -261,19 +261,21 @@ def _suggestion(name: str) -> str:
             "Atari games are loaded by tfrl.environments.suite_atari, which needs the "
             "extra: pip install 'tfrl[atari]'."
         )
+    if name.startswith("dm_control/"):
+        task = re.sub(r"-v\d+$", "", name)
+        task = "dm_control/cartpole-balance, for example" if task == name else task
+        return f"a task of dm_control has no version; write {task}."
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(lower[key] for key in near) + "?"
-    if re.search(r"-v[04]$", name):
+    told = "gymnasium.pprint_registry() lists those that there are"
+    if re.fullmatch(r"[A-Z][A-Za-z]+-v[04]", name):
         # Gym's names of Atari games, which ale-py registers when it is imported.
-        return (
-            f"if it is an Atari game, load it by tfrl.environments.suite_atari, or as "
-            f"'ale_py:{name}', with the extra: pip install 'tfrl[atari]'."
+        told = (
+            "if it is an Atari game, load it by tfrl.environments.suite_atari, or as "
+            f"'ale_py:{name}', with the extra: pip install 'tfrl[atari]'"
         )
-    return (
-        "gymnasium.pprint_registry() lists them, and 'module:Name-v0' imports the "
-        "module that registers one first."
-    )
+    return f"{told}; to import the module that registers it, write 'module:{name}'."
 
 
 def _renders_pictures(spec: registration.EnvSpec) -> bool:

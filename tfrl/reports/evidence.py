@@ -45,12 +45,12 @@ class Evidence:
           RunDirectoryError: A file cannot be read.
         """
         path = pathlib.Path(folder)
-        for name in ("config.json", "diagnostics.jsonl"):
-            if not (path / name).exists():
-                raise FileNotFoundError(
-                    f"folder: {str(path)!r} holds no {name}; give the logdir of a run "
-                    "that has begun to train."
-                )
+        run_files.check_run(path)
+        if not (path / "diagnostics.jsonl").exists():
+            raise FileNotFoundError(
+                f"folder: {str(path)!r} holds no diagnostics.jsonl; give the logdir of "
+                "a run that has begun to train."
+            )
         config = run_files.read_config(path / "config.json", kinds)
         return cls(run_files.read_rows(path / "diagnostics.jsonl"), config)
 

@@ -108,6 +108,15 @@ def test_the_arguments_make_the_same_directory_from_json(tmp_path):
     run_directory.RunDirectory(**arguments)
 
 
+def test_only_the_length_that_was_given_is_said_to_have_grown(tmp_path):
+    short = {"num_iterations": 20, "num_environment_steps": 160}
+    long = {"num_iterations": 30, "num_environment_steps": 240}
+    run_directory.RunDirectory(tmp_path, short)
+    longer = run_directory.RunDirectory(tmp_path, long)
+    assert longer.grow() == {"num_environment_steps": (160, 240)}
+    assert json.loads((tmp_path / "config.json").read_text()) == long
+
+
 def test_a_number_of_iterations_may_grow_and_not_shrink(tmp_path):
     config = {"num_iterations": 20, "device": "GPU:0"}
     assert run_directory.RunDirectory(tmp_path, config).grow() == {}

@@ -14,6 +14,7 @@ with `actors` is for runs with actors in processes.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import json
 import pathlib
@@ -77,8 +78,12 @@ def every() -> tuple[Preset, ...]:
     )
 
 
-def named(name: str) -> Preset:
+def named(name: str, *algorithms: str | None) -> Preset:
     """Returns the preset with a name.
+
+    Args:
+      name: The name.
+      *algorithms: The algorithms whose presets the error lists; all by default.
 
     Raises:
       ValueError: There is none.
@@ -86,8 +91,12 @@ def named(name: str) -> Preset:
     for preset in every():
         if preset.name == name:
             return preset
-    names = ", ".join(preset.name for preset in every())
-    raise ValueError(f"preset: got {name!r}, expected one of {names}.")
+    names = [x.name for x in every() if not algorithms or x.algorithm in algorithms]
+    near = difflib.get_close_matches(name, names, n=len(names) or 1, cutoff=0.0)
+    raise ValueError(
+        f"preset: got {name!r}, expected "
+        + (f"one of {', '.join(near)}." if near else "none, since there is none here.")
+    )
 
 
 def find(algorithm: str, environment: str) -> Preset | None:

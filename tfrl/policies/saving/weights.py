@@ -40,15 +40,22 @@ def load(policy: tf_policy.TFPolicy, path: str | os.PathLike) -> None:
     own = _variables_of(policy)
     try:
         reader = checkpoint_files.read_whole(_prefix(path))
-        _check_same(reader, own)
-        values = [reader.get_tensor(_key(i)) for i in range(len(own))]
+        difference = _difference(reader, own)
+        values = [
+            reader.get_tensor(_key(i)) for i in range(len(own) * (not difference))
+        ]
     except checkpoint_files.READING_ERRORS as error:
         reason = log.plain((str(error).splitlines() or [""])[0])
         raise ValueError(
             f"path: the weights of the policy in {os.fspath(path)!r} cannot be used "
-            f"({reason}), expected those of a policy like this one, as "
-            "PolicySaver.save wrote them; restore the folder from a copy."
+            f"({reason}); restore the folder from a copy."
         ) from error
+    if difference:
+        raise ValueError(
+            f"path: the weights in {os.fspath(path)!r} belong to another policy "
+            f"({difference}), one for other observations or actions, or of other "
+            "settings; build it with its own."
+        )
     for variable, value in zip(own, values, strict=True):
         variable.assign(value)
 
@@ -120,17 +127,18 @@ def _key(number: int) -> str:
     return f"{_CHILD}/{number}{checkpoint_files.VARIABLE_VALUE}"
 
 
-def _check_same(reader: Any, own: list[Any]) -> None:
-    """Raises a ValueError unless a checkpoint has the variables of a policy."""
+def _difference(reader: Any, own: list[Any]) -> str:
+    """Says how a checkpoint's variables differ from those of a policy; "" if not."""
     shapes = reader.get_variable_to_shape_map()
     dtypes = reader.get_variable_to_dtype_map()
     count = sum(key.startswith(f"{_CHILD}/") for key in shapes)
     if count != len(own):
-        raise ValueError(f"it has {count} variables, and the recipe's {len(own)}")
+        return f"it has {count} variables, and the recipe's {len(own)}"
     for i, variable in enumerate(own):
         key = _key(i)
         here = f"{variable.dtype.name} {variable.shape.as_list()}"
         saved = f"{dtypes[key].name} {list(shapes[key])}" if key in shapes else "none"
         if saved != here:
             name = variable.name.split(":")[0]
-            raise ValueError(f"variable {name}: saved {saved}, the recipe's {here}")
+            return f"variable {name}: saved {saved}, the recipe's {here}"
+    return ""

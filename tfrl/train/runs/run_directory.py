@@ -148,14 +148,16 @@ class RunDirectory:
         """Writes lengths that have changed to the configuration; a `Run` calls this.
 
         Returns:
-          The names of these fields, with their numbers in the earlier run, and now.
+          The names of these fields, with their numbers in the earlier run, and now. A
+          number of iterations that a number of steps has changed is left out.
         """
         grown, self._grown = self._grown, {}
         if grown:
             finished_runs.unmark(self.path)
             now = {name: number for name, (_, number) in grown.items()}
             self._write_config({**run_files.read_config(self.path / _CONFIG), **now})
-        return grown
+        derived = {"num_iterations"} if "num_environment_steps" in grown else {}
+        return {name: two for name, two in grown.items() if name not in derived}
 
     def lock(self) -> None:
         """Locks the folder for this process, until `unlock` or the end of the process.

@@ -8,6 +8,7 @@ line of its log.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import pathlib
@@ -97,6 +98,25 @@ def _check_no_link(path: pathlib.Path) -> None:
             "folder of the run instead, or copy what the link leads to, if you trust "
             "it, as `cp -rL` does."
         )
+
+
+def check_run(folder: pathlib.Path) -> None:
+    """Raises a FileNotFoundError unless a folder holds a run; it names one nearby."""
+    if (folder / "config.json").exists():
+        return
+    places = [*folder.glob("*/config.json"), *folder.parent.glob("*/config.json")]
+    runs = sorted(str(place.parent) for place in places)
+    near = difflib.get_close_matches(str(folder), runs, n=1, cutoff=0.0)
+    raise FileNotFoundError(
+        f"folder: got {str(folder)!r}, which "
+        f"{'holds no config.json' if folder.is_dir() else 'does not exist'}, expected "
+        "the folder of a run, to which an algorithm was trained or saved; "
+        + (
+            f"did you mean {near[0]!r}?"
+            if near
+            else "give what training named as its outputs."
+        )
+    )
 
 
 def read_json(path: pathlib.Path, remedy: str = "restore it from a copy") -> Any:

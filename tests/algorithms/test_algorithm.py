@@ -95,8 +95,43 @@ def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
 @pytest.mark.slow
 def test_saving_again_replaces_what_was_saved(ppo, tmp_path):
     make_ppo(seed=4).learn(20, progress=False).save(tmp_path)
-    ppo.save(tmp_path)
+    with pytest.raises(train.RunDirectoryError, match=r"seed: 4 -> |seed"):
+        ppo.save(tmp_path)
+    ppo.save(tmp_path, overwrite=True)
     assert_same(tfrl.load(tmp_path), ppo)
+    ppo.save(tmp_path)  # The same run.
+    (tmp_path / "metrics.csv").write_text("iteration,evaluation_return\n")
+    with pytest.raises(train.RunDirectoryError, match=r"holds the metrics of a run; "):
+        ppo.save(tmp_path)
+    assert_same(tfrl.load(tmp_path), ppo)
+
+
+def test_a_file_of_the_user_is_not_recorded_over(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    made = make_dqn()
+    with pytest.raises(ValueError, match=r"something that tfrl did not write, and kee"):
+        made.record(path, 1, overwrite=True)
+    assert path.read_text() == "mine"
+    (tmp_path / "notes.txt.spec").touch()
+    with pytest.raises(ValueError, match=r"there is one already; give overwrite=True"):
+        made.record(path, 1)
+    path.rename(tmp_path / "moved")
+    with pytest.raises(ValueError, match=r"notes\.txt\.spec', where there is someth"):
+        made.record(path, 1, overwrite=True)
+
+
+def test_outputs_are_removed_from_the_folder_of_a_run_alone(tmp_path):
+    (tmp_path / "config.json").write_text('{"port": 80}')
+    (tmp_path / "runs").mkdir()
+    made = make_dqn(logdir=tmp_path)
+    for begin in (
+        lambda: made.learn(10, overwrite=True, progress=False),
+        lambda: made.open_folder(overwrite=True),
+    ):
+        with pytest.raises(train.RunDirectoryError, match=r"json that tfrl did not wr"):
+            begin()
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["config.json", "runs"]
 
 
 def test_weights_that_are_not_finite_do_not_replace_what_was_saved(tmp_path):
@@ -127,7 +162,7 @@ def test_what_is_no_run_is_not_replaced(tmp_path, config):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no config\.json; give the"):
+    with pytest.raises(FileNotFoundError, match=r"holds no config\.json, expected"):
         tfrl.load(tmp_path)
 
 
@@ -403,6 +438,20 @@ def test_own_parts_are_arguments():
     assert made.agent._q_network.trainable_variables[0].shape == [4, 5]
     assert made.replay_buffer.capacity == 50
     made.learn(40, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "text"),
+    [
+        (tfrl.DQN, "td_error_loss_fn", "DqnAgent .*did you mean td_errors_loss_fn"),
+        (tfrl.R2D2, "td_error_loss_fn", "R2d2Agent .*did you mean td_errors_loss_fn"),
+        (tfrl.LinUCB, "xyzzy", "LinearUCBAgent does not take; leave it out"),
+    ],
+)
+def test_an_argument_that_an_agent_lacks_is_named(kind, given, text):
+    made = kind(agent_arguments={given: None})
+    with pytest.raises(TypeError, match=f"^agent_arguments: got '{given}', .*{text}"):
+        made.make_agent()
 
 
 def test_an_agent_with_several_networks_takes_a_dict_of_them():

@@ -50,6 +50,10 @@ def test_a_run_is_exported_with_its_card(saved, monkeypatch, capsys):
     assert f"{path}: " in printed
     assert " bytes; acts as the policy does on 1,000 observations\n" in printed
     assert f"Card: {folder / 'export' / 'README.md'}\n" in printed
+    with pytest.raises(SystemExit):
+        run(export, monkeypatch, folder, "--format=numpy")
+    said = capsys.readouterr().err
+    assert f"{path}', where there is one already; give overwrite=True or --over" in said
     act = formats.FORMATS["numpy"].load(path)
     x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     assert (act({"observation": x})["action"] == dqn.predict(x)[0]).all()
@@ -126,6 +130,18 @@ def test_wrong_words_are_told_in_one_line(words, expected, monkeypatch, capsys):
 
 def test_the_command_offers_every_format():
     assert [*formats.FORMATS] == export.FORMATS
+
+
+@pytest.mark.parametrize("name", ["README.md", "curve.svg", "agent.mp4", "policy.py"])
+def test_a_users_file_in_the_folder_of_an_export_stays(
+    saved, name, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / name).write_text("mine")
+    words = saved[0], "--format=numpy", f"--output={tmp_path}", "--overwrite"
+    with pytest.raises(SystemExit):
+        run(export, monkeypatch, *words)
+    assert name in capsys.readouterr().err
+    assert [x.read_text() for x in tmp_path.iterdir()] == ["mine"]
 
 
 @pytest.fixture

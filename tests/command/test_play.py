@@ -33,7 +33,11 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
     with pytest.warns(RuntimeWarning, match="ended at its limit of 5 steps"):
         play._run(
             types.SimpleNamespace(
-                num_episodes=2, max_steps=5, video=str(video), video_episodes=1
+                num_episodes=2,
+                max_steps=5,
+                video=str(video),
+                video_episodes=1,
+                overwrite=False,
             ),
             None,
         )
@@ -43,6 +47,17 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
     assert output.endswith(f"Video: {video}\n")
     with imageio.get_reader(video) as reader:
         assert np.std(reader.get_data(0)) > 0
+    for content, overwrite, text in (
+        (video.read_bytes(), False, "one already; give overwrite=True or --overwrite"),
+        (b"mine", True, "something that tfrl did not write, and keeps"),
+    ):
+        video.write_bytes(content)
+        given = types.SimpleNamespace(video=str(video), overwrite=overwrite)
+        with pytest.raises(
+            ValueError, match=f"^--video: got .*, where there is {text}"
+        ):
+            play._run(given, None)
+        assert video.read_bytes() == content
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.reports.test_health import healthy_rows
 from tests.reports.test_report import write_run
 from tfrl.command import report
 from tfrl.reports import figures
+from tfrl.reports import report as report_lib
 
 
 def run(monkeypatch, *words):
@@ -32,6 +33,24 @@ def test_the_folder_of_the_file_is_made(tmp_path, monkeypatch):
     output = tmp_path / "new" / "folder" / "report.html"
     run(monkeypatch, folder, f"--output={output}")
     assert output.exists()
+
+
+def test_a_named_file_is_replaced_only_if_it_is_a_report(tmp_path, monkeypatch, capsys):
+    folder = write_run(tmp_path / "run", healthy_rows()[:6], algorithm="dqn")
+    output = tmp_path / "report.html"
+    for content, words, text in (
+        ("mine", ["--overwrite"], "something that tfrl did not write"),
+        (report_lib.MARK, [], "one already; give overwrite=True or --overwrite"),
+    ):
+        output.write_text(content)
+        with pytest.raises(SystemExit):
+            run(monkeypatch, folder, f"--output={output}", *words)
+        assert f"--output: got '{output}', where there is {text}" in (
+            capsys.readouterr().err
+        )
+        assert output.read_text() == content
+    run(monkeypatch, folder, f"--output={output}", "--overwrite")
+    assert report_lib.MARK in output.read_text()[:200]
 
 
 def test_several_runs_need_a_file(tmp_path, monkeypatch, capsys):

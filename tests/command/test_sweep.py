@@ -48,7 +48,7 @@ def command(monkeypatch, tmp_path):
         return got
 
     class Compared:
-        def write(self, folder):
+        def write(self, folder, overwrite):
             got["written"] = folder
 
         def __str__(self):

@@ -230,6 +230,14 @@ def test_the_files_hold_the_table_and_the_figure(tmp_path):
     assert float(rows[0]["iqm"]) == 6
     assert rows[2]["iqm_lower"] == rows[-1]["iqm"] == "nan"
     assert (tmp_path / "new" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"compare\.md', where there is one already; "):
+        compared.write(tmp_path / "new")
+    compared.write(tmp_path / "new", overwrite=True)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "compare.png").touch()
+    with pytest.raises(ValueError, match=r"compare\.png', where there is something "):
+        compared.write(tmp_path / "own", overwrite=True)
+    assert len([*(tmp_path / "own").iterdir()]) == 1
 
 
 def test_a_group_has_the_same_colour_in_all_panels():

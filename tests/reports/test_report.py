@@ -82,7 +82,9 @@ def test_figures_are_svg_that_takes_the_pages_color():
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"config\.json; give the logdir"):
+    with pytest.raises(
+        FileNotFoundError, match=r"config\.json, expected the folder of a run"
+    ):
         report.write([tmp_path], tmp_path / "report.html")
 
 

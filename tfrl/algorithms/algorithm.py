@@ -7,11 +7,15 @@ make the same parts with it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import difflib
 import functools
+import inspect
 import os
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tfrl import agents, environments, garbage, policies, train
@@ -421,12 +425,10 @@ class Algorithm(settings_lib.Recipe):
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
             networks[name] = _network_of(network, *specs, self.seed)
-        return (self.own_agent or self.agent_class())(
-            environment.time_step_spec(),
-            specs[1],
-            **networks,
-            **{**self.agent_arguments(), **self.agent_keywords()},
-        )
+        make = self.own_agent or self.agent_class()
+        keywords = {**self.agent_arguments(), **self.agent_keywords()}
+        with _naming_unknown(self.own_arguments or {}, make):
+            return make(environment.time_step_spec(), specs[1], **networks, **keywords)
 
     def agent_keywords(self) -> dict[str, Any]:
         """Returns the agent's arguments that the program gives."""
@@ -821,6 +823,7 @@ class Algorithm(settings_lib.Recipe):
         *,
         greedy: bool = True,
         seed: int = 0,
+        overwrite: bool = False,
     ) -> int:
         """Writes the frames of whole episodes to a file, to learn from offline.
 
@@ -828,22 +831,31 @@ class Algorithm(settings_lib.Recipe):
         `datasets.load_recordings`.
 
         Args:
-          path: The TFRecord file; an older one is replaced when all is recorded.
+          path: The TFRecord file.
           num_episodes: The number of episodes.
           greedy: Whether to take the most probable actions instead of sampled ones.
           seed: The seed of the episodes.
+          overwrite: Whether to replace an older recording, when all is recorded.
 
         Returns:
           The number of frames.
 
         Raises:
-          ValueError: There is no environment to play in; see `worlds.World`.
+          ValueError: There is no environment to play in, see `worlds.World`; or there
+            is an older recording without `overwrite`, or a file of another kind.
         """
+        recordings.check_replaceable("path", path, overwrite=overwrite)
         environment = self.world.make_evaluation(1, seed)
         policy = self.policy if greedy else self.agent.collect_policy
         return recordings.record(environment, policy, num_episodes, path, seed)
 
-    def export(self, path: str | pathlib.Path, format: str = "onnx") -> pathlib.Path:
+    def export(
+        self,
+        path: str | pathlib.Path,
+        format: str = "onnx",
+        *,
+        overwrite: bool = False,
+    ) -> pathlib.Path:
         """Writes the greedy policy for programs without tfrl, and checks the file.
 
         The actions are those that `predict` returns; a SavedModel has the policy's own.
@@ -854,6 +866,7 @@ class Algorithm(settings_lib.Recipe):
             `policy.py`, and its arrays are written beside it, in `policy.npz`.
           format: "onnx", "litert", "savedmodel" or "numpy". The first two need the
             extra: `pip install 'tfrl[export]'`.
+          overwrite: Whether to replace an older export of this format.
 
         Returns:
           The path.
@@ -861,24 +874,31 @@ class Algorithm(settings_lib.Recipe):
         Raises:
           ImportError: The packages of the format are not installed.
           ValueError: There is no such format, or the file does not act as the policy
-            does; then it is deleted.
+            does; then it is deleted. Or there is an older export without `overwrite`,
+            or a file of another kind.
         """
         from tfrl.policies.exporting import formats  # Its import takes long.
 
         return formats.export(
-            self.policy, path, format, self.world.fit.original_tensors
+            self.policy,
+            path,
+            format,
+            self.world.fit.original_tensors,
+            overwrite=overwrite,
         )
 
-    def save(self, folder: str | pathlib.Path) -> None:
+    def save(self, folder: str | pathlib.Path, *, overwrite: bool = False) -> None:
         """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.
 
         Args:
-          folder: The folder; the outputs of another run in it are replaced.
+          folder: The folder; what `save` wrote there for the same run is replaced.
+          overwrite: Whether to replace the outputs of another run, too.
 
         Raises:
           CheckpointError: The weights are not finite; nothing was saved or removed.
           ValueError: A setting is a schedule, which config.json cannot hold.
-          RunDirectoryError: The folder holds something else than a run of an algorithm.
+          RunDirectoryError: The folder holds something else than a run of an algorithm,
+            or another run without `overwrite`.
         """
         import tensorflow as tf  # Not at the top: --help does not wait for it.
 
@@ -890,8 +910,11 @@ class Algorithm(settings_lib.Recipe):
             f"folder {str(path)!r}: nothing was saved, because these variables hold",
         )
         is_own = self.logdir is not None and run_folders.is_same(path, self.logdir)
-        overwrite = not is_own and run_folders.holds_run(path)
-        directory = self.open_folder(path, overwrite=overwrite)
+        replaces = not is_own and run_folders.holds_run(path)
+        if replaces and not overwrite:
+            self.open_folder(path)  # Raises the error for other settings.
+            run_folders.check_no_training(path)
+        directory = self.open_folder(path, overwrite=replaces)
         self.run(directory, evaluates=False).save()
 
 
@@ -916,6 +939,25 @@ def _network_of(given: Any, observation_spec: Any, action_spec: Any, seed: int) 
     if is_keras and not isinstance(given, networks.Network):
         return networks.Sequential([given], input_spec=observation_spec, seed=seed)
     return given
+
+
+@contextlib.contextmanager
+def _naming_unknown(given: Mapping[str, Any], make: Any) -> Iterator[None]:
+    """Says which argument of an agent the program may have meant by an unknown one."""
+    try:
+        yield
+    except TypeError as error:
+        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if found is None or found[1] not in given:
+            raise
+        every = [make, *(x.__init__ for x in getattr(make, "__mro__", [])[:-1])]
+        known = {name for each in every for name in inspect.signature(each).parameters}
+        near = difflib.get_close_matches(found[1], known, n=1)
+        told = f"did you mean {near[0]}?" if near else "leave it out."
+        raise TypeError(
+            f"agent_arguments: got {found[1]!r}, which {_name_of(make)} does not take; "
+            f"{told}"
+        ) from error
 
 
 def _name_of(part: Any) -> str:

@@ -66,6 +66,18 @@ def writing(
                 tf.io.gfile.remove(unfinished + ending)
 
 
+def check_replaceable(
+    argument: str, output: str | os.PathLike, *, overwrite: bool
+) -> None:
+    """Raises a ValueError if a recording may not be written; see `files`."""
+    from tfrl.utils import example_encoding_dataset  # It imports TensorFlow.
+
+    spec = os.fspath(output) + example_encoding_dataset.SPEC_FILE_EXTENSION
+    is_own = os.path.exists(output) and os.path.exists(spec)
+    for each in (output, spec):
+        files.check_replaceable(argument, each, is_own=is_own, overwrite=overwrite)
+
+
 def frame_spec(environment: environments.TFEnvironment) -> Any:
     """Returns the spec of a frame, as a `Trajectory` without policy info."""
     from tfrl.trajectories import policy_step, trajectory

@@ -43,7 +43,9 @@ def open_folder(
     """
     fields = {"own_parts": "", **fields}
     config = folder / "config.json"
-    if not overwrite and config.exists():
+    if overwrite:
+        _check_removable(folder)
+    elif config.exists():
         begun = run_files.read_config(config)
         defaults = {
             **defaults,
@@ -250,12 +252,35 @@ def holds_run(folder: pathlib.Path) -> bool:
     return config.exists() and bool(registry.name_of(run_files.read_config(config)))
 
 
+def check_no_training(folder: pathlib.Path) -> None:
+    """Raises a RunDirectoryError if a run has trained in a folder, and logged there."""
+    if (folder / "metrics.csv").exists():
+        raise run_files.RunDirectoryError(
+            f"folder: got {str(folder)!r}, which holds the metrics of a run; give "
+            "another folder, or overwrite=True to remove all outputs in it."
+        )
+
+
+def _check_removable(folder: pathlib.Path) -> None:
+    """Raises a RunDirectoryError if a folder has the config.json of something else."""
+    try:
+        is_own = not (folder / "config.json").exists() or holds_run(folder)
+    except run_files.RunDirectoryError:
+        return  # A run's, which is damaged.
+    if not is_own:
+        raise run_files.RunDirectoryError(
+            f"logdir {str(folder)!r}: holds a config.json that tfrl did not write, and "
+            "keeps; choose another logdir."
+        )
+
+
 def remove_outputs(folder: pathlib.Path) -> None:
     """Removes the outputs of a run in a folder.
 
     Raises:
       RunDirectoryError: The folder cannot be used.
     """
+    _check_removable(folder)
     train.RunDirectory(folder, {}, overwrite=True)
     (folder / "config.json").unlink()
 

@@ -24,6 +24,7 @@ def main(words: Sequence[str]) -> None:
     given = parsing.new(out="Folder of compare.md, compare.csv, compare.png.")
     text = "Column of metrics.csv; the higher the better."
     parsing.add(given, "metric", "evaluation_return", text)
+    parsing.add(given, "overwrite", False, "Replace an older comparison in --out.")
     flags.DEFINE_list(
         "normalize",
         None,
@@ -46,7 +47,7 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     )
     log.say(compared)
     if given.out is not None:
-        compared.write(given.out)
+        compared.write(given.out, overwrite=given.overwrite)
         print(f"Outputs: {given.out}")
 
 

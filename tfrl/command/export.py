@@ -38,6 +38,8 @@ def main(words: Sequence[str]) -> None:
     parsing.add_choice(given, "format", "onnx", FORMATS, "The format.")
     text = "Import the module that the run's environment names."
     parsing.add(given, "trust", False, text)
+    text = "Replace an older export of this format."
+    parsing.add(given, "overwrite", False, text)
     program.start(
         given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
     )
@@ -57,7 +59,11 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     kind = formats.find(given.format)
     algorithm, policy = learning.load_best(folder, given.env, trust=given.trust)
     path = formats.export(
-        policy, output / kind.file, given.format, algorithm.world.fit.original_tensors
+        policy,
+        output / kind.file,
+        given.format,
+        algorithm.world.fit.original_tensors,
+        overwrite=given.overwrite,
     )
     size = sum(x.stat().st_size for x in [path, *path.rglob("*")] if x.is_file())
     if given.format == "numpy":

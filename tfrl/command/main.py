@@ -99,7 +99,7 @@ def _help_of(command: str) -> str:
     from tfrl.command import listing  # It imports what most commands do not need.
 
     return (
-        f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
+        f"{(importlib.import_module(COMMANDS[command]).__doc__ or '').strip()}\n\n"
         f"`tfrl {command} ALGORITHM --help` has the flags, and the settings of:\n"
         f"{listing.by_kind()}"
     )

@@ -18,7 +18,8 @@ from absl import flags
 from tfrl import eval as evaluation
 from tfrl import train
 from tfrl.command import parsing, saved_policy
-from tfrl.system import log, quiet
+from tfrl.system import files, log, quiet
+from tfrl.utils import mp4
 
 
 def main(words: Sequence[str]) -> None:
@@ -29,12 +30,18 @@ def main(words: Sequence[str]) -> None:
     text = "Where to write the video; by default next to the policy."
     parsing.add(given, "video", None, text)
     parsing.add(given, "video_episodes", 1, "Episodes to film.")
+    parsing.add(given, "overwrite", False, "Replace an older film at --video.")
     saved_policy.start(given, words, lambda folder: _run(given, folder), __doc__)
 
 
 def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Evaluates the policy, prints its returns and films it."""
     saved = saved_policy.find(given, folder)
+    if given.video:
+        is_own = files.bears(given.video, mp4.MARK.encode())
+        files.check_replaceable(
+            "--video", given.video, is_own=is_own, overwrite=given.overwrite
+        )
     quiet.quieten_tensorflow()
     num_episodes = given.num_episodes
     # All episodes run side by side.

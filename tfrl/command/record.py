@@ -92,16 +92,15 @@ def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str
         from tfrl.command import minari_output  # Not at the top: it takes a second.
 
         output = given.output or minari_output.default_id(environment, name)
-        place, kind = datasets.minari_folder(output, "--output"), "dataset"
+        if datasets.minari_folder(output, "--output").exists() and not given.overwrite:
+            raise ValueError(
+                f"--output: got {output!r}, where there is a dataset already; give "
+                "--overwrite to replace it, or another --output."
+            )
     else:
         folder = recordings.in_folder_of(recordings.FOLDER, environment)
         output = given.output or f"{folder}/{name}.tfrecord"
-        place, kind = pathlib.Path(output), "file"
-    if not given.overwrite and place.exists():
-        raise ValueError(
-            f"--output: got {output!r}, where there is a {kind} already, expected a "
-            "new one; give --overwrite to replace it, or another --output."
-        )
+        recordings.check_replaceable("--output", output, overwrite=given.overwrite)
     return str(output)
 
 

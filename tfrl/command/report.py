@@ -16,7 +16,7 @@ from absl import flags
 from tfrl.algorithms import registry, run_folders
 from tfrl.command import parsing, program
 from tfrl.reports import evidence, report
-from tfrl.system import log
+from tfrl.system import files, log
 
 
 def main(words: Sequence[str]) -> None:
@@ -24,6 +24,7 @@ def main(words: Sequence[str]) -> None:
     given = parsing.new(
         output="The file to write, by default report.html in the folder of a run."
     )
+    parsing.add(given, "overwrite", False, "Replace an older report at --output.")
     program.start(
         given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
     )
@@ -46,6 +47,11 @@ def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
             "--output=report.html."
         )
     path = pathlib.Path(given.output or f"{folders[0]}/report.html")
+    if given.output:
+        is_own = files.bears(path, report.MARK.encode())
+        files.check_replaceable(
+            "--output", path, is_own=is_own, overwrite=given.overwrite
+        )
     kinds = run_folders.kinds()
     runs = [evidence.Evidence.of_folder(folder, kinds) for folder in folders]
     for each in report.write(folders, path, _defaults(runs[0]), runs):

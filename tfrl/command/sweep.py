@@ -109,7 +109,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         runs = [member.folder for member in members]
         runs += [x.parent for x in folder.glob(f"runs/*/{finished_runs.NAME}")]
         compared = comparing.compare(*sorted(runs))
-        compared.write(folder)
+        compared.write(folder, overwrite=True)
     log.say(f"{compared}\nOutputs: {folder}")
 
 

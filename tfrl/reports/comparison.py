@@ -218,16 +218,26 @@ class Comparison:
         parts = [f"{x.title}, {self.metric}:\n\n{x.table()}" for x in self.sections]
         return "\n\n".join([*parts, *self.notes, self.sentence])
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes `compare.md`, `compare.csv` and `compare.png` to a folder.
 
         Args:
           folder: The folder, which is made if it does not exist.
+          overwrite: Whether to replace those of an older comparison.
+
+        Raises:
+          ValueError: There is an older one, or a file of another kind.
         """
         path = pathlib.Path(folder)
+        records = [record for each in self.sections for record in each.records]
+        mark = ",".join(list(records[0])[:3]).encode()
+        is_own = files.bears(path / "compare.csv", mark)
+        for name in ("compare.md", "compare.csv", "compare.png"):
+            files.check_replaceable(
+                "folder", path / name, is_own=is_own, overwrite=overwrite
+            )
         path.mkdir(parents=True, exist_ok=True)
         files.write_text(path / "compare.md", f"{self}\n")
-        records = [record for each in self.sections for record in each.records]
         with (
             files.replacing(path / "compare.csv") as new,
             open(new, "w", newline="", encoding="utf-8") as file,

@@ -17,6 +17,7 @@ from tfrl.system import files
 from tfrl.train.runs import run_files
 
 NAME = "README.md"
+_CURVE, _FILM = "curve.svg", "agent.mp4"
 _HEAD = "---\nlibrary_name: tfrl\n"
 _LARGEST_FILM = 20_000_000  # Bytes.
 # What each file of an export is, and what runs it.
@@ -35,12 +36,12 @@ def is_card(path: pathlib.Path) -> bool:
 
 
 def check_folder(folder: pathlib.Path) -> None:
-    """Raises a ValueError if a card would replace a file that is none."""
-    path = folder / NAME
-    if path.exists() and not is_card(path):
+    """Raises a ValueError if a card or its pictures would replace other files."""
+    names = [x for x in (NAME, _CURVE, _FILM) if (folder / x).exists()]
+    if names and not is_card(folder / NAME):
         raise ValueError(
-            f"--output: got {str(folder)!r}, whose {NAME} is not a model card; give "
-            "another folder."
+            f"--output: got {str(folder)!r}, whose {names[0]} is not of a model card; "
+            "give another folder."
         )
 
 
@@ -134,16 +135,16 @@ def _curve(evidence: Evidence, folder: pathlib.Path) -> str:
     svg = figures.draw(figures.FIGURES[0], [("run", evidence)])
     if svg is None:
         return ""
-    files.write_text(folder / "curve.svg", svg)
-    return f"![The returns while it trained](curve.svg)\n\n{figures.FIGURES[0].text}"
+    files.write_text(folder / _CURVE, svg)
+    return f"![The returns while it trained]({_CURVE})\n\n{figures.FIGURES[0].text}"
 
 
 def _film(run: pathlib.Path, folder: pathlib.Path) -> str:
-    film = run_files.read_film(run / "agent.mp4", _LARGEST_FILM)
+    film = run_files.read_film(run / _FILM, _LARGEST_FILM)
     if film is None:
         return ""
-    files.write_bytes(folder / "agent.mp4", film)
-    return '<video controls src="agent.mp4"></video>'
+    files.write_bytes(folder / _FILM, film)
+    return f'<video controls src="{_FILM}"></video>'
 
 
 def _versions(evidence: Evidence) -> dict[str, Any]:

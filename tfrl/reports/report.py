@@ -14,6 +14,8 @@ from tfrl.reports.evidence import Evidence
 from tfrl.system import files
 from tfrl.train.runs import run_files
 
+# By which a report is known as ours.
+MARK = '<meta name="generator" content="tfrl">'
 _LARGEST_FILM = 4_000_000  # Bytes: with it the file can be mailed.
 _STYLE = """
 :root { color-scheme: light dark; --back: #fff; --card: #f6f7f9; --ink: #1b1f24;
@@ -93,7 +95,7 @@ def write(
         _versions(runs[0][1]),
     ]
     page = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="en"><head>{MARK}<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n"
         "<body>\n" + "\n".join(sections) + "\n</body></html>\n"

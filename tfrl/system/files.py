@@ -100,6 +100,41 @@ def check_plain(path: str | os.PathLike[str]) -> None:
         raise OSError("it is no file")
 
 
+def bears(path: str | os.PathLike[str], mark: bytes) -> bool:
+    """Whether a file, which is no link, has a mark of its writer at one of its ends."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        first = file.read(300)
+        file.seek(max(os.path.getsize(path) - 300, 0))
+        return mark in first or mark in file.read()
+
+
+def check_replaceable(
+    argument: str, path: str | os.PathLike[str], *, is_own: bool, overwrite: bool
+) -> None:
+    """Checks that something may be written where a user names a path.
+
+    What tfrl has not written is never replaced, and what it has, only if the user says
+    so.
+
+    Args:
+      argument: The argument that gave the path.
+      path: The path.
+      is_own: Whether what is there bears a mark of tfrl's.
+      overwrite: Whether the user says so.
+
+    Raises:
+      ValueError: It may not be.
+    """
+    if not os.path.lexists(path) or (is_own and overwrite):
+        return
+    told = "something that tfrl did not write, and keeps; give another"
+    if is_own:
+        told = "one already; give overwrite=True or --overwrite to replace it"
+    raise ValueError(f"{argument}: got {os.fspath(path)!r}, where there is {told}.")
+
+
 def remove(path: str | os.PathLike[str]) -> None:
     """Removes a file, a folder, or a link but not what it leads to, if it is there."""
     path = pathlib.Path(path)

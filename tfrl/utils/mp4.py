@@ -12,6 +12,9 @@ import numpy as np
 
 from tfrl.system import files
 
+# The comment of a film, by which it is known as ours.
+MARK = "made by tfrl"
+
 
 @contextlib.contextmanager
 def writer(
@@ -31,6 +34,11 @@ def writer(
     video: Any
     with (
         files.replacing(path) as new,
-        imageio.get_writer(new, fps=fps, macro_block_size=2) as video,
+        imageio.get_writer(
+            new,
+            fps=fps,
+            macro_block_size=2,
+            output_params=["-metadata", f"comment={MARK}"],
+        ) as video,
     ):
         yield video.append_data

@@ -150,6 +150,45 @@ def test_every_kind_of_policy_is_written_in_the_other_formats(make, format, tmp_
 def test_a_recurrent_policy_is_written(format, tmp_path):
     path = tmp_path / formats.FORMATS[format].file
     assert formats.export(make_recurrent(), path, format).exists()
+    with pytest.raises(ValueError, match=r"there is one already; give overwrite=True"):
+        formats.export(None, path, format)
+
+
+@pytest.mark.parametrize("format", ["numpy", *WITH_EXTRAS[:1]])
+def test_an_export_replaces_only_an_export_of_its_format_that_it_may(format, tmp_path):
+    path = tmp_path / formats.FORMATS[format].file
+    formats.export(make_vector(), path, format)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"there is one already; give overwrite=True"):
+        formats.export(None, path, format)
+    path.write_bytes(before + b"\n# older" * (format == "numpy"))
+    formats.export(make_vector(), path, format, overwrite=True)
+    # Names of tensors in ONNX's files are new each time.
+    assert (path.read_bytes() == before) == (format == "numpy")
+    path.write_bytes(b"mine")
+    with pytest.raises(ValueError, match=r"something that tfrl did not write, and kee"):
+        formats.export(None, path, format, overwrite=True)
+    assert path.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("ending", [".py", ".onnx", ".tflite", ""])
+@pytest.mark.parametrize("format", formats.FORMATS)
+def test_a_file_has_the_ending_of_its_format(monkeypatch, tmp_path, format, ending):
+    monkeypatch.setattr(formats, "find", formats.FORMATS.get)
+    if formats.FORMATS[format].file.endswith(ending or "saved_model"):
+        return
+    path = tmp_path / f"policy{ending}"
+    with pytest.raises(ValueError, match=r"^path: got '.*', expected a name such as "):
+        formats.export(None, path, format, overwrite=True)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["policy.py", "policy.npz"])
+def test_both_files_of_numpys_code_are_kept_if_they_are_the_users(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=rf"{name}', where there is something that"):
+        formats.export(None, tmp_path / "policy.py", "numpy", overwrite=True)
+    assert (tmp_path / name).read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -242,4 +281,8 @@ def test_rewards_may_be_vectors(tmp_path, format):
     action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
     spec = ts.time_step_spec(observation, tf.TensorSpec([2], tf.float32))
     network = networks.QNetwork(observation, action, fc_layer_params=(4,), seed=0)
-    formats.export(q_policy.QPolicy(spec, action, network), tmp_path / "x.py", format)
+    formats.export(
+        q_policy.QPolicy(spec, action, network),
+        tmp_path / formats.FORMATS[format].file,
+        format,
+    )

@@ -28,6 +28,10 @@ from tfrl.system import files, interpreter
 
 # The newest set of ONNX operations that tf2onnx writes.
 _OPSET = 18
+# The producer of ONNX files, by which they are known as ours.
+_PRODUCER = "tfrl"
+# The file of TF-Agents' saved policies that other SavedModels lack.
+_MARKED = "policy_specs.pbtxt"
 _CONVERT = (
     "import pathlib; from tfrl.policies.saving import tflite_export; "
     "pathlib.Path(sys.argv[2]).write_bytes(tflite_export.convert(sys.argv[1]))"
@@ -38,7 +42,8 @@ class Format(NamedTuple):
     """A format of files.
 
     Attributes:
-      file: The usual name of a file, or of the folder.
+      file: The usual name of a file, or of the folder; it gives the ending.
+      mark: What the beginning of a file holds by which it is known.
       modules: The modules that writing and checking need.
       write: Writes a function to a path.
       load: Loads what was written, as a function from inputs to outputs by name.
@@ -46,6 +51,7 @@ class Format(NamedTuple):
     """
 
     file: str
+    mark: bytes
     modules: tuple[str, ...]
     write: Callable[[named_function.NamedFunction, pathlib.Path], None]
     load: Callable[[pathlib.Path], checking.Act]
@@ -57,6 +63,8 @@ def export(
     path: str | os.PathLike,
     format: str,
     original_action: Callable[[Any], Any] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> pathlib.Path:
     """Writes the greedy policy in a format, and checks it; see `checking.check`.
 
@@ -67,6 +75,7 @@ def export(
       format: One of `FORMATS`.
       original_action: Changes the nest of actions, in TensorFlow; None leaves it. A
         SavedModel has the policy's own actions.
+      overwrite: Whether to replace an older export of this format at the path.
 
     Returns:
       The path.
@@ -74,11 +83,12 @@ def export(
     Raises:
       ImportError: The packages of the format are not installed.
       ValueError: There is no such format, or the policy cannot be written in it, or
-        what was written does not act as the policy does; then it is deleted.
+        what was written does not act as the policy does; then it is deleted. Or there
+        is something at the path that may not be replaced.
     """
     kind = find(format)
     path = pathlib.Path(path)
-    _check_path(path, format)
+    _check_path(path, kind, overwrite)
     if format == "savedmodel":
         original_action = None
     function = named_function.NamedFunction(policy, original_action)
@@ -106,16 +116,20 @@ def export(
     return path
 
 
-def _check_path(path: pathlib.Path, format: str) -> None:
-    """Raises a ValueError if a path would replace something else."""
-    if format == "numpy" and path.suffix != ".py":
-        raise ValueError(f"path: got {str(path)!r}, expected the name of a .py file.")
-    is_model = format == "savedmodel" and (path / "saved_model.pb").exists()
-    if path.is_dir() and not is_model:
+def _check_path(path: pathlib.Path, kind: Format, overwrite: bool) -> None:
+    """Raises a ValueError if a path is wrong, or would replace something else."""
+    endings = {pathlib.Path(each.file).suffix for each in FORMATS.values()}
+    ending = pathlib.Path(kind.file).suffix
+    if path.suffix in endings - {ending} or not path.suffix.endswith(ending):
         raise ValueError(
-            f"path: got {str(path)!r}, which is a folder; give the name of a new file, "
-            "or of a new folder for a SavedModel."
+            f"path: got {str(path)!r}, expected a name such as {kind.file}; end it "
+            f"{f'with {ending}' if ending else 'otherwise, since it is a folder'}."
         )
+    marked = path if ending else path / _MARKED
+    is_own = files.bears(marked, kind.mark)
+    beside = [path.with_suffix(".npz")] if ending == ".py" else []
+    for each in (path, *beside):
+        files.check_replaceable("path", each, is_own=is_own, overwrite=overwrite)
 
 
 def _first_line(error: Exception) -> str:
@@ -167,6 +181,7 @@ def _write_onnx(function: named_function.NamedFunction, path: pathlib.Path) -> N
             custom_op_handlers={"BroadcastArgs": (_broadcast_args, [])},
         )
     _rename(model.graph, list(function.inputs), outputs)
+    model.producer_name = _PRODUCER
     onnx.checker.check_model(model)
     onnx.save_model(model, str(path))
 
@@ -322,11 +337,15 @@ def _quiet(name: str) -> Iterator[None]:
 
 FORMATS = {
     "onnx": Format(
-        "policy.onnx", ("tf2onnx", "onnx", "onnxruntime"), _write_onnx, _load_onnx
+        "policy.onnx",
+        _PRODUCER.encode(),
+        ("tf2onnx", "onnx", "onnxruntime"),
+        _write_onnx,
+        _load_onnx,
     ),
     "litert": Format(
-        "policy.tflite", ("ai_edge_litert",), _write_litert, _load_litert, 1
+        "policy.tflite", b"TFL3", ("ai_edge_litert",), _write_litert, _load_litert, 1
     ),
-    "savedmodel": Format("saved_model", (), _write_saved_model, _load_saved_model),
-    "numpy": Format("policy.py", (), _write_numpy, _load_numpy),
+    "savedmodel": Format("saved_model", b"", (), _write_saved_model, _load_saved_model),
+    "numpy": Format("policy.py", numpy_code.MARK, (), _write_numpy, _load_numpy),
 }

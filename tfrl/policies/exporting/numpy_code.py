@@ -16,6 +16,8 @@ import tensorflow as tf
 
 # An array of so many elements or fewer is written into the code.
 _SMALL = 16
+# How the modules begin.
+MARK = b'"""Acts as a policy that tfrl trained'
 _HEADER = '''"""Acts as a policy that tfrl trained; the arrays are in {arrays}."""
 
 import pathlib

@@ -104,15 +104,17 @@ def check_run(folder: pathlib.Path) -> None:
     """Raises a FileNotFoundError unless a folder holds a run; it names one nearby."""
     if (folder / "config.json").exists():
         return
-    places = [*folder.glob("*/config.json"), *folder.parent.glob("*/config.json")]
-    runs = sorted(str(place.parent) for place in places)
-    near = difflib.get_close_matches(str(folder), runs, n=1, cutoff=0.0)
+    inside = sorted(place.parent for place in folder.glob("*/config.json"))
+    beside = {x.parent.name: x.parent for x in folder.parent.glob("*/config.json")}
+    near = inside or [
+        beside[name] for name in difflib.get_close_matches(folder.name, beside, n=1)
+    ]
     raise FileNotFoundError(
         f"folder: got {str(folder)!r}, which "
         f"{'holds no config.json' if folder.is_dir() else 'does not exist'}, expected "
         "the folder of a run, to which an algorithm was trained or saved; "
         + (
-            f"did you mean {near[0]!r}?"
+            f"did you mean {str(near[0])!r}?"
             if near
             else "give what training named as its outputs."
         )

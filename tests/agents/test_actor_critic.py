@@ -89,6 +89,17 @@ class OneCriticAgent(actor_critic.ActorCriticAgent):
         return critics.regress(self, batch, batch.data.targets(values))
 
 
+def test_a_loss_without_its_details_is_named():
+    class Bare(OneCriticAgent):
+        def _critic_loss(self, batch):
+            return super()._critic_loss(batch)[0]
+
+    agent = Bare()
+    for use in (agent.train, agent.loss, agent.diagnose):
+        with pytest.raises(TypeError, match=r"Bare\._critic_loss: expected a scalar"):
+            tf.function(use, autograph=False)(EXPERIENCE)
+
+
 def frames(step_type, next_step_type, reward, discount):
     step_type = np.asarray(step_type, np.int32)
     observation = np.arange(step_type.size, dtype=np.float32)

@@ -89,6 +89,27 @@ def test_a_loss_of_the_batch_is_the_mean_of_the_valid_transitions(loss_fn, mean)
     np.testing.assert_array_equal(none, [0, 0, 0])
 
 
+def test_each_function_and_class_of_agents_is_warned_of_once():
+    zeros = tf.zeros([2])
+    functions = [lambda a, b: tf.reduce_mean(a - b), lambda a, b: tf.reduce_sum(a - b)]
+    valid = tf.constant([True, True])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for agent in ("DqnAgent", "SacAgent", "SacAgent"):
+            for function in functions:
+                td_losses.per_transition(function, zeros, zeros, valid, agent)
+    assert len(warned) == 4
+
+
+@pytest.mark.parametrize("loss", [1.0, None, np.zeros(2)])
+def test_a_loss_that_is_no_tensor_is_refused(loss):
+    zeros, valid = tf.zeros([2]), tf.constant([True, True])
+    with pytest.raises(
+        TypeError, match=r"^td_errors_loss_fn: .*returns a tensor, .* of"
+    ):
+        td_losses.per_transition(lambda *_: loss, zeros, zeros, valid)
+
+
 def test_a_loss_that_is_neither_by_element_nor_a_number_is_refused():
     pair = tf.zeros([2, 3]), tf.zeros([2, 3]), tf.ones([2, 3], tf.bool)
     with pytest.raises(ValueError, match=r"shape \(2, 3\), got shape \(3,\); do not"):

@@ -45,6 +45,12 @@ def test_an_environment_with_episodes_is_refused():
     with pytest.raises(ValueError, match="expected a bandit"):
         tfrl.LinUCB("CartPole-v1").build()
 
+    def my_shop():
+        return tfrl.environments.suite_gym.load("CartPole-v1")
+
+    with pytest.raises(ValueError, match=r"got 'my_shop', .*BanditPyEnvironment"):
+        tfrl.LinUCB(my_shop).build()
+
 
 def test_linear_models_refuse_an_encoder():
     with pytest.raises(ValueError, match="network: got one, but LinTS has no network"):

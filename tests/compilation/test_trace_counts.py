@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfrl
-from tfrl import train
+from tfrl import datasets, train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.compilation import fast_function, trace_counts
 from tfrl.environments import native
@@ -18,6 +18,7 @@ from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.train.loops import diagnostics
 from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
 
 
 @pytest.fixture
@@ -60,6 +61,18 @@ def test_a_method_that_is_traced_for_every_shape_is_warned_of(traced, warned):
     for size in range(7):
         add(tf.zeros([size]))
     assert any("Adder.add" in message for message in warned)
+
+
+def test_several_buffers_are_filled_without_a_warning(warned):
+    spec = tf.TensorSpec([], tf.int32)
+    frame = trajectory.Trajectory(*[tf.constant(0)] * 3, (), *[tf.constant(0)] * 3)
+    frames = tf.data.Dataset.from_tensors(frame).repeat(3)
+    for _ in range(7):
+        buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+            tf.nest.map_structure(lambda _: spec, frame), batch_size=1, max_length=3
+        )
+        assert datasets.frames.fill(buffer, frames) == 3
+    assert warned == []
 
 
 def test_functions_keep_their_names_and_others_are_not_wrapped():

@@ -210,6 +210,10 @@ def test_a_restored_batch_has_its_time_step():
     first.reset()
     first.step(np.array([1, 2]))
     second.set_state(first.get_state())
+    with pytest.raises(
+        ValueError, match=r"^state: got 1, expected the states of 2 mem"
+    ):
+        second.set_state(first.get_state()[:1])
     np.testing.assert_array_equal(
         second.current_time_step().reward, first.current_time_step().reward
     )

@@ -59,6 +59,24 @@ def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
     )
 
 
+def pair(function: str, result: Any, expected: str) -> tuple[Any, Any]:
+    """Returns what a method that a subclass overrides has returned: a pair.
+
+    Args:
+      function: The name of the method.
+      result: What it has returned.
+      expected: What the two are.
+
+    Raises:
+      TypeError: It is no pair.
+    """
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return result[0], result[1]
+    raise TypeError(
+        f"{function}: expected {expected}, got {type(result).__name__}; return both."
+    )
+
+
 def check_gamma(gamma: types.Float) -> None:
     """Raises an error unless the discount factor is a number in [0, 1].
 

@@ -127,7 +127,10 @@ def regress(
         errors = own_loss.errors
     elif errors is None:
         loss_fn = functools.partial(
-            td_losses.per_transition, own_loss, valid=data.valid
+            td_losses.per_transition,
+            own_loss,
+            valid=data.valid,
+            agent=type(agent).__name__,
         )
         errors = functools.partial(td_errors, loss_fn=loss_fn)
     critic_losses, differences = [], []

@@ -7,14 +7,15 @@ last axis, and the losses of `tf.compat.v1.losses` are means over the whole batc
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.agents import checks
 from tfrl.typing import types
 
-# The names of the functions that have been warned of.
-_warned: set[str] = set()
+# The code of functions that have been warned of, each with the agent's class.
+_warned: set[tuple[Any, str]] = set()
 
 
 def check(loss_fn: types.LossFn | None) -> None:
@@ -28,7 +29,11 @@ def check(loss_fn: types.LossFn | None) -> None:
 
 
 def per_transition(
-    loss_fn: types.LossFn, targets: tf.Tensor, predictions: tf.Tensor, valid: tf.Tensor
+    loss_fn: types.LossFn,
+    targets: tf.Tensor,
+    predictions: tf.Tensor,
+    valid: tf.Tensor,
+    agent: str = "",
 ) -> tf.Tensor:
     """Returns the loss of each transition, in the shape of `targets`.
 
@@ -41,8 +46,10 @@ def per_transition(
       targets: The targets, `[B]` or `[B, T - 1]`.
       predictions: The predictions, like `targets`.
       valid: False where a transition is masked, like `targets`.
+      agent: The name of the agent's class, which is warned for itself.
 
     Raises:
+      TypeError: The result is no tensor.
       ValueError: The result has neither the shape of `targets` nor is it a number.
 
     Warns:
@@ -54,9 +61,16 @@ def per_transition(
     else:
         columns = targets[..., tf.newaxis], predictions[..., tf.newaxis]
         loss = of_columns(*columns)
-        if loss.shape.rank == columns[0].shape.rank:
-            loss = tf.squeeze(loss, -1)
+    if not tf.is_tensor(loss):
+        raise TypeError(
+            "td_errors_loss_fn: expected a function that returns a tensor, the loss of "
+            f"each element, got {loss!r} of {_name_of(loss_fn)}; compute it from "
+            "targets and predictions, which are tensors."
+        )
+    if of_columns is not None and loss.shape.rank == targets.shape.rank + 1:
+        loss = tf.squeeze(loss, -1)
     if loss.shape.rank == 0:
+        _warn_of_reduction(loss_fn, agent)
         return _of_batch(loss_fn, targets, predictions, valid)
     if loss.shape.rank != targets.shape.rank:
         raise ValueError(
@@ -80,7 +94,6 @@ def _of_batch(
     loss_fn: types.LossFn, targets: tf.Tensor, predictions: tf.Tensor, valid: tf.Tensor
 ) -> tf.Tensor:
     """Returns the mean loss of the valid transitions for each transition."""
-    _warn_of_reduction(getattr(loss_fn, "__name__", type(loss_fn).__name__))
     # Masked transitions have no error, and so do not count, except in the number of
     # transitions by which the loss function divides.
     loss = loss_fn(targets, tf.where(valid, predictions, targets))
@@ -91,10 +104,17 @@ def _of_batch(
     return tf.broadcast_to(mean, tf.shape(targets))
 
 
-def _warn_of_reduction(name: str) -> None:
-    if name in _warned:
+def _name_of(loss_fn: types.LossFn) -> str:
+    return str(getattr(loss_fn, "__name__", type(loss_fn).__name__))
+
+
+def _warn_of_reduction(loss_fn: types.LossFn, agent: str) -> None:
+    name = _name_of(loss_fn)
+    # Many functions have one name, such as <lambda>.
+    key = getattr(loss_fn, "__code__", name), agent
+    if key in _warned:
         return
-    _warned.add(name)
+    _warned.add(key)
     checks.warn_user(
         f"td_errors_loss_fn: {name} returns one number for the whole batch, so every "
         "transition gets the mean loss of the batch. Masked transitions do not count "

@@ -601,9 +601,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the loss of an agent with `_set_only_part`."""
-        loss, extra = self._loss(
+        info = self._loss(
             experience=batch.data, weights=batch.weights, training=batch.training
         )
+        loss, extra = checks.pair(f"{type(self).__name__}._loss", info, "a LossInfo")
         return loss, {"extra": extra}
 
     def _prepare(self, experience: Any, weights: tf.Tensor | None = None) -> Any:
@@ -691,7 +692,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Returns all losses with the current weights; see `loss`."""
         part_losses, details = {}, dict(batch.details)
         for part, own in self._in_turn(batch):
-            loss, new = part.loss(own._replace(details=dict(details)))
+            loss, new = part.compute(own._replace(details=dict(details)))
             part_losses[part.label] = part.weight * loss
             details |= new
         return self._loss_info(part_losses, details)
@@ -709,7 +710,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
         def differentiate() -> tuple[tf.Tensor, dict[str, Any], list[Any]]:
             with tf.GradientTape() as tape:
-                loss, details = part.loss(batch)
+                loss, details = part.compute(batch)
                 loss = part.weight * loss
             with convolutions.fast_gradients(trained):
                 return loss, details, tape.gradient(loss, trained)

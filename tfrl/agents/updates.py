@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
+from tfrl.agents import checks
 from tfrl.compilation import replicas, variable_substitution
 from tfrl.typing import types
 from tfrl.utils import common, tracking, variables
@@ -109,6 +110,13 @@ class Part(tf.Module, tracking.Untracked):
             else tf.Variable(0.0, trainable=False, name=f"{label}_loss")
         )
 
+    def compute(self, batch: Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns what `loss` does; raises a TypeError if a subclass's is no pair."""
+        name = getattr(self.loss, "__qualname__", f"the loss of the {self.label}")
+        return checks.pair(
+            name, self.loss(batch), "a scalar loss and a dict of details"
+        )
+
     def trained_variables(self) -> list[types.Variable]:
         """Returns the variables that the part updates."""
         return variables.trainable_variables(self.trained)
@@ -128,7 +136,7 @@ class Part(tf.Module, tracking.Untracked):
     def gradient_norm(self, batch: Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the norm of all gradients before clipping, and the loss's details."""
         with tf.GradientTape() as tape:
-            loss, details = self.loss(batch)
+            loss, details = self.compute(batch)
         gradients = tape.gradient(loss, self.trained_variables())
         return tf.cast(tf.linalg.global_norm(gradients), tf.float32), details
 

@@ -112,9 +112,13 @@ class Bandit(algorithm.Algorithm):
         """
         self.refuse_replay()
         if not self.environment.is_bandit:
+            given = self.own_environment
+            name = self.world.name or getattr(given, "__name__", type(given).__name__)
             raise ValueError(
-                f"environment: got {self.world.name!r}, expected a bandit, whose every "
-                f"step is a round, for {self.title}; see tfrl.bandits.environments."
+                f"environment: got {name!r}, expected a bandit, whose every step is a "
+                f"round, for {self.title}; give LinearBandit-v0, say, or, of your own, "
+                "a subclass of tfrl.bandits.environments.BanditPyEnvironment with "
+                "_observe and _apply_action, as docs/bandits.md shows."
             )
         environment, regrets = self.environment, []
         if isinstance(environment, native.NativeEnvironment):

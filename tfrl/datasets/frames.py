@@ -6,11 +6,13 @@ in which they were recorded, with a boundary after each whole episode.
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -87,12 +89,9 @@ def fill(replay_buffer: replay_buffer_lib.ReplayBuffer, frames: tf.data.Dataset)
         )
     before, added = int(replay_buffer.num_frames()), 0
     if replay_buffer.works_in_graph:
+        add = trace_counts.of_one_object(types.MethodType(_add_block, replay_buffer))
         plain, compiled = (
-            tf.function(
-                lambda block: _add_block(replay_buffer, block),
-                autograph=False,
-                jit_compile=jit_compile,
-            )
+            tf.function(add, autograph=False, jit_compile=jit_compile)
             for jit_compile in (None, True)
         )
         for block in frames.batch(_BLOCK):

@@ -117,7 +117,14 @@ class BatchOfMembers(EnvironmentBatch):
 
         Raises:
           NotImplementedError: If a member's state cannot be restored.
+          ValueError: It is the state of another number of members.
         """
+        if not isinstance(state, list | tuple) or len(state) != self.batch_size:
+            size = len(state) if isinstance(state, list | tuple) else "no list"
+            raise ValueError(
+                f"state: got {size}, expected the states of {self.batch_size} members; "
+                "give what get_state of a batch of this size has returned."
+            )
         arguments = [(member,) for member in state]
         self._apply("set_state", py_environment.restore_state, arguments)
         time_steps = [member["time_step"] for member in state]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import conversion
@@ -198,3 +199,15 @@ class TFEnvironment(abc.ABC):
     @abc.abstractmethod
     def _step(self, action: Any) -> ts.TimeStep:
         """See `step`."""
+
+
+def check_state(state: Any, expected: Sequence[Any]) -> None:
+    """Raises a ValueError unless a state is a list of arrays of the expected shapes."""
+    shapes = [tuple(each.shape) for each in expected]
+    is_list = isinstance(state, list | tuple)
+    given = [np.shape(x) for x in state] if is_list else type(state).__name__
+    if given != shapes:
+        raise ValueError(
+            f"state: got arrays of the shapes {given}, expected {shapes}; give what "
+            "get_state of an environment like this one has returned."
+        )

@@ -279,6 +279,32 @@ class Unreduced(dqn_agent.DqnAgent):
         return errors**2, tf.reduce_mean(errors, axis=1)
 
 
+class OneResult(dqn_agent.DqnAgent):
+    def _td_error(self, predictions, transitions):
+        return super()._td_error(predictions, transitions)[0]
+
+
+class BareLoss(dqn_agent.DqnAgent):
+    def _loss(self, *args, **kwargs):
+        return super()._loss(*args, **kwargs).loss
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (OneResult, r"OneResult\._td_error: expected the loss and the error of each"),
+        (
+            BareLoss,
+            r"BareLoss\._loss: expected a LossInfo, got SymbolicTensor; return ",
+        ),
+    ],
+)
+def test_a_hook_that_returns_one_thing_of_two_is_named(kind, text):
+    agent = make(kind)
+    with pytest.raises(TypeError, match=f"^{text}"):
+        tf.function(agent.train, autograph=False)(frames())
+
+
 def test_a_loss_for_more_than_each_transition_is_an_error():
     with pytest.raises(
         ValueError,

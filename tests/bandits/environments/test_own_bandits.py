@@ -131,6 +131,8 @@ def test_rounds_in_tensorflow_have_a_seed_and_a_state():
     after = bandit.step([0, 1]).observation.numpy()
     bandit.set_state(state)
     np.testing.assert_array_equal(bandit.step([0, 1]).observation, after)
+    with pytest.raises(ValueError, match=r"^state: got arrays of the shapes \[\], exp"):
+        bandit.set_state([])
     bandit.seed(3)
     np.testing.assert_array_equal(bandit.reset().observation, first)
     assert (_Noise(seed=4).reset().observation.numpy() != first).all()

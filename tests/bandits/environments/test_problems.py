@@ -74,6 +74,11 @@ def test_a_saved_state_continues_with_the_same_rounds():
     bandit.set_state(state)
     found = [bandit.step([1, 2]).reward.numpy() for _ in range(3)]
     np.testing.assert_array_equal(found, expected)
+    for wrong in (state[:-1], None, environments.load("WheelBandit-v0", 2).get_state()):
+        with pytest.raises(
+            ValueError, match=r"^state: got arrays of the shapes .*, exp"
+        ):
+            bandit.set_state(wrong)
 
 
 def test_bernoulli_rewards_have_their_means():
@@ -180,6 +185,18 @@ def test_a_user_writes_a_bandit_as_one_function():
         (lambda: problems.wheel(mu_base=[1.0]), "mu_base: got 1 numbers, expected 5"),
         (lambda: problems.bernoulli([0.5, 1.5]), r"means\[1\]"),
         (lambda: problems.classification(np.eye(2), [0]), "labels: got 1"),
+        (
+            lambda: problems.classification(np.eye(2), [1, 2]),
+            "labels: got classes from 1 on, expected them from 0 on",
+        ),
+        (
+            lambda: problems.classification(np.eye(2), [0, 1.5]),
+            "labels: got 1.5, expected whole numbers from 0, each of an arm",
+        ),
+        (
+            lambda: problems.classification(np.eye(2), [1, 2], np.eye(2)),
+            "labels: got 2, expected whole numbers from 0 to 1",
+        ),
         (lambda: environments.load("Nothing-v0"), "expected one of 'BernoulliBandit"),
     ],
 )

@@ -1,6 +1,7 @@
 """A table becomes the experience that agents learn from."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.bandits import bandit_data as data
@@ -21,6 +22,21 @@ def test_an_agent_learns_from_a_table_what_it_learns_from_frames():
     assert sizes == [4, 4, 2]
     other.train(data.experience(x[:, None], action[:, None], reward[:, None]))
     np.testing.assert_allclose(agent.theta, other.theta, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("first", [1, 0.5, -1])
+def test_arms_that_there_are_not_are_refused_where_they_enter(first):
+    x, action, reward = data.rows(10, 3, 4)
+    wrong = np.where(np.arange(10) == 9, 3, action) + first
+    agent = agents.LinearUCBAgent(data.time_step_spec(3), data.action_spec(4))
+    with pytest.raises(ValueError, match=r"^(reward, )?action: .*from 0"):
+        off_policy.LoggedData(x, wrong, reward, np.full(10, 0.25)).as_dataset(agent, 4)
+    if first != 0.5:
+        frames = data.experience(x[:, None], wrong[:, None], reward[:, None])
+        with pytest.raises(
+            ValueError, match=r"^experience\.action: got .* 0 to 3, each"
+        ):
+            agent.train(frames)
 
 
 def test_the_info_has_the_propensity_and_the_features_of_the_chosen_arm():

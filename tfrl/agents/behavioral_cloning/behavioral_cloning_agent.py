@@ -263,6 +263,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             loss = self._loss_fn(output, frames.action)
         else:
             loss = self._loss_fn(frames, training=training)
+        loss = tf.convert_to_tensor(loss)
         if loss.shape.rank != frames.step_type.shape.rank:
             raise ValueError(
                 "loss_fn: expected a loss for each frame, shape "

@@ -350,7 +350,7 @@ class DqnAgent(tf_agent.TFAgent):
     # Training.
 
     def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        loss, extra = self._loss(
+        info = self._loss(
             batch.data,
             td_errors_loss_fn=self._td_errors_loss_fn,
             gamma=self._gamma,
@@ -358,6 +358,7 @@ class DqnAgent(tf_agent.TFAgent):
             weights=batch.weights,
             training=batch.training,
         )
+        loss, extra = checks.pair(f"{type(self).__name__}._loss", info, "a LossInfo")
         return loss, {"extra": extra}
 
     # TF-Agents' order of arguments; the base class calls this method by keyword.
@@ -387,6 +388,7 @@ class DqnAgent(tf_agent.TFAgent):
                 td_losses.per_transition,
                 td_errors_loss_fn or self._td_errors_loss_fn,
                 valid=valid,
+                agent=type(self).__name__,
             )
         )
         if self._munchausen is not None:
@@ -396,7 +398,11 @@ class DqnAgent(tf_agent.TFAgent):
         # Read before the network is applied to another input, because the losses may
         # include penalties on the activations.
         regularization_losses = self._q_network.losses
-        td_loss, td_error = self._td_error(predictions, transitions)
+        td_loss, td_error = checks.pair(
+            f"{type(self).__name__}._td_error",
+            self._td_error(predictions, transitions),
+            "the loss and the error of each transition",
+        )
         self._check_per_transition(valid.shape, loss=td_loss, error=td_error)
         td_loss = transitions.per_example(td_loss)
         td_error = masking.masked(td_error, valid)
@@ -600,7 +606,7 @@ class DqnAgent(tf_agent.TFAgent):
         is not overridden, there is no `q_value`.
         """
         (part,) = self._parts
-        _, details = part.loss(batch)
+        _, details = part.compute(batch)
         transitions = self._transitions(batch.data)
         td_error, valid = details["extra"].td_error, transitions.valid
         numbers = {"td_error": losses.masked_mean(tf.abs(td_error), valid)}

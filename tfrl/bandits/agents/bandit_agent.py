@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
+from tfrl.bandits.specs import arms
 from tfrl.compilation import replicas
 from tfrl.policies import greedy_policy, tf_policy
 from tfrl.policies import utils as policy_utils
@@ -114,7 +115,8 @@ class BanditAgent(tf_agent.TFAgent):
           weights: A scalar, `[B]` or `[B, T]`; None for 1.
 
         Raises:
-          ValueError: The experience has no rounds.
+          ValueError: The experience has no rounds, or, outside of graphs, an arm that
+            there is not.
         """
         experience = self._as_frames(experience)
         batch = experience.step_type.shape
@@ -131,6 +133,10 @@ class BanditAgent(tf_agent.TFAgent):
         action = tf.nest.map_structure(
             lambda arm: tf.cast(arm, tf.int32), experience.action
         )
+        is_number = tf.is_tensor(action) and action.shape.rank == len(batch)
+        if is_number and tf.executing_eagerly():
+            # Compiled, an arm that is none would count as another one.
+            arms.checked("experience.action", action.numpy(), self.num_actions)
         if self._accepts_per_arm_features:
             observation = dict(observation)
             key = bandit_spec_utils.PER_ARM_FEATURE_KEY

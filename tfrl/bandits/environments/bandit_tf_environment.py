@@ -93,6 +93,7 @@ class BanditTFEnvironment(tf_environment.TFEnvironment, tf.Module):
 
     def set_state(self, state: Any) -> None:
         """Restores a state that `get_state` returned."""
+        tf_environment.check_state(state, self.variables)
         for variable, value in zip(self.variables, state, strict=True):
             variable.assign(value)
 

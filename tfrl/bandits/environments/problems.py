@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.environments import rounds
+from tfrl.bandits.specs import arms
 from tfrl.environments import native
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
@@ -248,10 +249,10 @@ def classification(
       deviation: The standard deviation of the rewards.
 
     Raises:
-      ValueError: The numbers of rows differ.
+      ValueError: The numbers of rows differ, or a label is no class from 0 on.
     """
     features = np.asarray(features, np.float32)
-    labels = np.asarray(labels, np.int32)
+    labels = arms.checked("labels", labels)
     if len(features) != len(labels):
         raise ValueError(
             f"labels: got {len(labels)}, expected one for each of the {len(features)} "
@@ -259,6 +260,12 @@ def classification(
         )
     if rewards is None:
         rewards = np.eye(int(labels.max()) + 1)
+        if labels.min() > 0:
+            raise ValueError(
+                f"labels: got classes from {labels.min()} on, expected them from 0 on, "
+                "each the number of an arm; subtract the least."
+            )
+    labels = arms.checked("labels", labels, len(rewards))
     return table(features, np.asarray(rewards)[labels], deviation)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfrl.bandits.specs import arms
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import trajectory
 
@@ -36,7 +37,7 @@ class LoggedData(NamedTuple):
           ValueError: Columns differ in length, or a number is out of its range.
         """
         observation = tf.nest.map_structure(np.asarray, self.observation)
-        action = np.asarray(self.action, np.int64)
+        action = arms.checked("action", self.action)
         reward, propensity = (np.asarray(x, np.float64) for x in self[2:])
         lengths = {len(x) for x in tf.nest.flatten(observation)}
         shapes = {action.shape, reward.shape, propensity.shape}
@@ -77,9 +78,10 @@ class LoggedData(NamedTuple):
           batch_size: The number of rounds in a batch; the last may have fewer.
 
         Raises:
-          ValueError: See `checked`.
+          ValueError: See `checked`; or the agent has fewer arms.
         """
         log, spec = self.checked(), agent.collect_data_spec
+        arms.checked("action", log.action, agent.num_actions)
         info = tf.nest.map_structure(
             lambda x: np.zeros([len(log.action), *x.shape], x.dtype.as_numpy_dtype),
             spec.policy_info,

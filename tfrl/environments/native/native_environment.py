@@ -195,6 +195,8 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
     def set_state(self, state: Any) -> None:
         """Restores a state that `get_state` returned."""
         others = self._other_variables()
+        own = tf.nest.flatten(self.physical_state())
+        tf_environment.check_state(state, [*own, *others])
         self._state.assign(
             tf.nest.pack_sequence_as(self._state_spec, state[: -len(others)])
         )

@@ -118,7 +118,7 @@ class Bandit(algorithm.Algorithm):
                 f"environment: got {name!r}, expected a bandit, whose every step is a "
                 f"round, for {self.title}; give LinearBandit-v0, say, or, of your own, "
                 "a subclass of tfrl.bandits.environments.BanditPyEnvironment with "
-                "_observe and _apply_action, as docs/bandits.md shows."
+                "_observe and _apply_action."
             )
         environment, regrets = self.environment, []
         if isinstance(environment, native.NativeEnvironment):

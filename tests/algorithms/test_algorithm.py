@@ -468,6 +468,7 @@ def test_an_agent_with_several_networks_takes_a_dict_of_them():
     for wrong, message in (
         (make_actor, "several; give a dict with some of actor_network, critic_network"),
         ({"actor": make_actor}, "got 'actor', expected some of actor_network, critic"),
+        ({"actor_net": make_actor}, r"TD3; did you mean actor_network\?"),
     ):
         with pytest.raises(ValueError, match=message):
             tfrl.TD3("Pendulum-v1", network=wrong).make_agent()
@@ -802,6 +803,61 @@ def test_settings_follow_the_number_of_environments_that_are_given():
     assert tfrl.PPO(make_cart_pole).num_envs == 8
     with pytest.raises(ValueError, match="num_envs: got 3 for an environment that is"):
         tfrl.PPO(make_cart_pole(), num_envs=3)
+
+
+@pytest.mark.parametrize("stack", [keras.Sequential, tfrl.networks.Sequential])
+def test_a_critic_of_observations_alone_is_refused(stack):
+    critic = stack([keras.layers.Dense(1)])
+    message = (
+        r"network\['critic_network'\]: got a Sequential .* \(observation, action\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        tfrl.TD3("Pendulum-v1", network={"critic_network": critic}).make_agent()
+
+
+def test_a_model_of_keras_with_two_inputs_is_a_critic():
+    inputs = [keras.Input((3,)), keras.Input((1,))]
+    value = keras.layers.Dense(1)(keras.layers.Concatenate()(inputs))
+    own = tfrl.TD3(
+        "Pendulum-v1", network={"critic_network": keras.Model(inputs, value)}
+    )
+    agent = own.make_agent()
+    agent.initialize()
+    shapes = [tuple(x.shape) for x in agent.variables()]
+    assert shapes.count((3 + 1, 1)) == 2 * 2  # Two critics, and their targets.
+
+
+@pytest.mark.parametrize(
+    ("kind", "exploration", "message"),
+    [
+        (tfrl.DQN, 0.1, "exploration: got 0.1, expected a function"),
+        (tfrl.DQN, lambda policy: None, "collect_policy: got None, expected a policy"),
+        (tfrl.PPO, lambda policy: None, "collect_policy: got None, expected a policy"),
+    ],
+)
+def test_an_exploration_that_makes_no_policy_is_refused(kind, exploration, message):
+    with pytest.raises(TypeError, match=message):
+        kind("CartPole-v1", exploration=exploration).make_agent()
+
+
+def test_the_line_about_networks_is_of_those_that_the_algorithm_makes(capsys):
+    class Parts(gymnasium.Env):
+        observation_space = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)] * 2)
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return (0, 1), {}
+
+    def build(**network):
+        tfrl.DQN(Parts(), **network).build()
+        return "Networks: " in capsys.readouterr().err
+
+    def make_network(observation_spec, action_spec):
+        encoder = networks.observation_encoder(observation_spec)
+        return networks.QNetwork(observation_spec, action_spec, **encoder)
+
+    assert not build(network=make_network)
+    assert build()
 
 
 def test_a_model_of_keras_is_a_network_or_an_encoder():

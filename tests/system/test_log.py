@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -22,25 +21,6 @@ def test_an_application_that_shows_such_records_gets_it_alone(caplog, capsys):
     assert (record.name, record.getMessage()) == ("tfrl", "100% of it")
     assert record.filename == "test_log.py"
     assert capsys.readouterr().err == ""
-
-
-def test_what_takes_long_is_told_until_it_ends():
-    seconds, enough = [], threading.Event()
-
-    def tell(so_far):
-        seconds.append(so_far)
-        if len(seconds) == 3:
-            enough.set()
-
-    with log.ticking(tell, period=0.001):
-        assert enough.wait(60)
-    number = len(seconds)
-    assert seconds == sorted(seconds)
-    assert seconds[0] > 0
-    assert not [x for x in threading.enumerate() if x.name == "tfrl-ticking"]
-    with log.ticking(tell, period=60.0):
-        pass
-    assert len(seconds) == number
 
 
 def test_a_level_of_the_logger_silences_it(caplog, capsys):

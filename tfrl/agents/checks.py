@@ -38,6 +38,15 @@ def as_time_step_spec(time_step_spec: types.TimeStep, algorithm: str) -> ts.Time
     return time_step_spec
 
 
+def check_collect_policy(policy: Any) -> None:
+    """Raises a TypeError if a function `exploration` has returned no policy."""
+    if not hasattr(policy, "info_spec"):
+        raise TypeError(
+            f"collect_policy: got {policy!r}, expected a policy; a function that is "
+            "given as `exploration` has to return one."
+        )
+
+
 def check_time_step_spec(time_step_spec: types.TimeStep) -> None:
     """Raises a TypeError unless `time_step_spec` is a `TimeStep`."""
     if not isinstance(time_step_spec, ts.TimeStep):

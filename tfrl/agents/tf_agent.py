@@ -119,8 +119,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           reward_normalizer: A normalizer of the rewards for the losses.
 
         Raises:
-          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is not
-            a `RewardNormalizer`.
+          TypeError: `time_step_spec` is not a `TimeStep`, or `collect_policy` is no
+            policy, or `reward_normalizer` is not a `RewardNormalizer`.
           ValueError: `num_outer_dims` is neither 1 nor 2.
         """
         super().__init__(name=name)
@@ -130,6 +130,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
                 f"num_outer_dims: expected 1 (experience [B, ...]) or 2 ([B, T, ...]), "
                 f"got {num_outer_dims}."
             )
+        checks.check_collect_policy(collect_policy)
         self._set_untracked("_time_step_spec", tensor_spec.from_spec(time_step_spec))
         self._set_untracked("_action_spec", tensor_spec.from_spec(action_spec))
         self._policy = policy

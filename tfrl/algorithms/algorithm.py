@@ -7,20 +7,18 @@ make the same parts with it.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import functools
-import inspect
 import os
 import pathlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tfrl import agents, environments, garbage, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
+    given_parts,
     learning,
     other_words,
     presets,
@@ -423,16 +421,28 @@ class Algorithm(settings_lib.Recipe):
                 "rename the part of the observation if it is no mask."
             )
         networks = self.make_networks()
-        for name, network in self._own_networks(networks).items():
-            networks[name] = _network_of(network, *specs, self.seed)
+        own_critics = {}
+        for name, given in self._own_networks(networks).items():
+            is_critic = name.startswith("critic") and self.action_kind != "discrete"
+            taken = specs if is_critic else specs[0]
+            networks[name] = given_parts.network_of(given, *specs, taken, self.seed)
+            own_critics.update({name: networks[name]} if is_critic else {})
         make = self.own_agent or self.agent_class()
         keywords = {**self.agent_arguments(), **self.agent_keywords()}
-        with _naming_unknown(self.own_arguments or {}, make):
+        with (
+            given_parts.naming_argument(self.own_arguments or {}, make),
+            given_parts.naming_critic(own_critics, specs),
+        ):
             return make(environment.time_step_spec(), specs[1], **networks, **keywords)
 
     def agent_keywords(self) -> dict[str, Any]:
         """Returns the agent's arguments that the program gives."""
         exploration = self.own_exploration
+        if exploration is not None and not callable(exploration):
+            raise TypeError(
+                f"exploration: got {exploration!r}, expected a function that makes the "
+                "collect policy from the agent's policy, exploration=lambda policy: ..."
+            )
         given = {} if exploration is None else {"exploration": exploration}
         masked = {_SPLITTER: spaces.split_mask} if self.has_mask else {}
         return {**masked, **(self.own_arguments or {}), **given}
@@ -449,7 +459,7 @@ class Algorithm(settings_lib.Recipe):
             **(self.own_arguments or {}),
         }
         return ", ".join(
-            f"{name}={_name_of(each)}"
+            f"{name}={given_parts.name_of(each)}"
             for name, each in given.items()
             if each is not None
         )
@@ -473,9 +483,10 @@ class Algorithm(settings_lib.Recipe):
             )
         unknown = sorted(given.keys() - networks.keys())
         if unknown:
+            near = difflib.get_close_matches(unknown[0], networks, n=1)
             raise ValueError(
                 f"network: got {unknown[0]!r}, expected some of {names}, the networks "
-                f"of {self.title}."
+                f"of {self.title}" + (f"; did you mean {near[0]}?" if near else ".")
             )
         return dict(given)
 
@@ -522,7 +533,8 @@ class Algorithm(settings_lib.Recipe):
                     f"{num_environment_steps:,} steps are taken before the first "
                     "iteration; set fewer, or train for longer."
                 )
-        if self.own_encoder is None and "conv_layer_params" in self.setting_fields():
+        has_own = self.own_encoder is not None or self.own_network is not None
+        if not has_own and "conv_layer_params" in self.setting_fields():
             specs = self.observation_spec, self.environment.action_spec()
             self.world.describe(*specs, has_mask=self.has_mask)
         agent = self.make_initialized_agent()
@@ -925,46 +937,3 @@ def _whole(name: str, value: Any) -> int | None:
         name, length, 1, remedy="give a number of steps", optional=True
     )
     return length
-
-
-def _network_of(given: Any, observation_spec: Any, action_spec: Any, seed: int) -> Any:
-    """Returns the network that a program gives: as is, of Keras, or by a function."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
-    from tfrl import networks
-
-    if callable(given) and not isinstance(given, keras.layers.Layer):
-        given = given(observation_spec, action_spec)
-    is_keras = isinstance(given, keras.layers.Layer)
-    if is_keras and not isinstance(given, networks.Network):
-        return networks.Sequential([given], input_spec=observation_spec, seed=seed)
-    return given
-
-
-@contextlib.contextmanager
-def _naming_unknown(given: Mapping[str, Any], make: Any) -> Iterator[None]:
-    """Says which argument of an agent the program may have meant by an unknown one."""
-    try:
-        yield
-    except TypeError as error:
-        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        if found is None or found[1] not in given:
-            raise
-        every = [make, *(x.__init__ for x in getattr(make, "__mro__", [])[:-1])]
-        known = {name for each in every for name in inspect.signature(each).parameters}
-        near = difflib.get_close_matches(found[1], known, n=1)
-        told = f"did you mean {near[0]}?" if near else "leave it out."
-        raise TypeError(
-            f"agent_arguments: got {found[1]!r}, which {_name_of(make)} does not take; "
-            f"{told}"
-        ) from error
-
-
-def _name_of(part: Any) -> str:
-    """Returns the name of a function, a class or an object's class; or a number."""
-    if isinstance(part, bool | int | float | str):
-        return repr(part)
-    if isinstance(part, dict):
-        return "{" + ", ".join(f"{k}: {_name_of(v)}" for k, v in part.items()) + "}"
-    name = getattr(getattr(part, "func", part), "__name__", None)
-    return str(name or type(part).__name__)

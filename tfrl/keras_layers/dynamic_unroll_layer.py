@@ -16,7 +16,7 @@ from tfrl.compilation import accelerators
 # gradient needs. Tracing takes about 20 ms for each step of the sequence.
 _MAX_STATIC_STEPS = 32
 # The same limit in a program that XLA compiles for the CPU. XLA computes the states of
-# earlier steps anew in each step, so the time to compile grows with the square of the
+# earlier steps again in each step, so the time to compile grows with the square of the
 # length: 30 steps of an LSTM and their gradient take 27 s, and the loop 2 s. The loop
 # also runs in the same time or less. `tf.vectorized_map`, as in a sweep, has no
 # gradient of such a loop.

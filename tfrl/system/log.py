@@ -17,10 +17,8 @@ import contextlib
 import logging
 import re
 import sys
-import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 _LOGGER = logging.getLogger("tfrl")
 # All but tabs and the ends of lines; the last ones turn the direction of writing.
@@ -54,29 +52,6 @@ def info(text: str) -> None:
 def warn(text: str) -> None:
     """Gives a RuntimeWarning, which is shown as one line, without code around it."""
     warnings.warn_explicit(plain(text), RuntimeWarning, "tfrl", 1)
-
-
-@contextlib.contextmanager
-def ticking(tell: Callable[[float], None], period: float = 10.0) -> Iterator[None]:
-    """Tells now and then how long this context takes, from a thread of its own.
-
-    Args:
-      tell: Called with the seconds so far.
-      period: The seconds between calls.
-    """
-    started, ended = time.monotonic(), threading.Event()
-
-    def tick() -> None:
-        while not ended.wait(period):
-            tell(time.monotonic() - started)
-
-    thread = threading.Thread(target=tick, name="tfrl-ticking", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 @contextlib.contextmanager

@@ -117,30 +117,6 @@ def test_a_new_activity_is_told_without_delay_and_once():
     )
 
 
-def test_a_long_activity_is_told_with_its_seconds(monkeypatch):
-    @contextlib.contextmanager
-    def ticking(tell, period):
-        periods.append(period)
-        tell(12.3)
-        yield
-
-    periods = []
-    monkeypatch.setattr(progress.log, "ticking", ticking)
-    bar, stream = make_progress(seconds_between_lines=7.0)
-    with bar.ticking("compiling"):
-        assert stream.getvalue() == "iteration 0 of 2,000: compiling, 12 s so far\n"
-    master, slave = os.openpty()
-    termios.tcsetwinsize(slave, (24, 150))
-    with os.fdopen(slave, "w") as terminal:
-        bar = progress.Progress(info(0), LENGTH, terminal)
-        with bar.ticking("compiling"):
-            bar.close()
-    assert "compiling, 12 s]" in read_all(master)
-    assert periods == [7.0, 1.0]
-    with progress.Progress(info(0), LENGTH, is_shown=False).ticking("compiling"):
-        assert len(periods) == 2
-
-
 def test_the_first_phase_of_collection_has_a_speed_and_training_its_own():
     bar, stream = make_progress()
     bar.update(info(0, environment_steps=0), 100.0)  # It is traced.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.agents import normalization, target_networks, updates
+from tfrl.agents import checks, normalization, target_networks, updates
 from tfrl.agents.on_policy import distribution_params, ppo_policy, shared_torso
 from tfrl.networks import network as network_lib
 from tfrl.networks import sequential
@@ -111,6 +111,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
             )
         if on_policy.exploration is not None:
             self.collect_policy = on_policy.exploration(self.collect_policy)
+            checks.check_collect_policy(self.collect_policy)
         self.policy = make_policy(self.actor_net, collect=False)
         torso = None
         shared = sequential.shared_layers(actor_net, value_net)

@@ -225,7 +225,7 @@ class TrainingLoop(tf.Module, abc.ABC):
             self._compiles = False
 
     def running_step(self) -> str | None:
-        """Returns what a signal has to wait for, besides the environment; or None."""
+        """Returns what a signal has to wait for, other than an environment; or None."""
         return "the compilation of the training loop" if self._compiles else None
 
     def info(self, loss: float = float("nan")) -> IterationInfo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import sys
@@ -97,26 +96,6 @@ class Progress:
             self._bar.set_postfix_str(activity)
         else:
             self.note(f"{self._place()}: {activity}")
-
-    def ticking(self, activity: str) -> contextlib.AbstractContextManager[None]:
-        """Returns a context that shows the seconds of an activity until it ends.
-
-        Args:
-          activity: See `begin`.
-        """
-        if not self._is_shown:
-            return contextlib.nullcontext()
-        bar = self._bar
-        if bar is not None:
-            return log.ticking(
-                lambda seconds: bar.set_postfix_str(f"{activity}, {seconds:.0f} s"), 1.0
-            )
-        return log.ticking(
-            lambda seconds: self.note(
-                f"{self._place()}: {activity}, {seconds:.0f} s so far"
-            ),
-            self._seconds_between_lines,
-        )
 
     def update(self, info: training_loop.IterationInfo, seconds: float) -> None:
         """Shows the state after a call of the loop.

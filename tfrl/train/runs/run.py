@@ -350,14 +350,9 @@ class Run:
             info = self._loop.info()
             while not self._length.is_reached(info) and goes_on():
                 before = info.iteration
-                activity = self._loop.activity
-                bar.begin(activity)
-                # Only the first call of the program takes more than about a second.
-                is_long = self._loop.trace_count() == 0
-                shown = bar.ticking(activity) if is_long else contextlib.nullcontext()
+                bar.begin(self._loop.activity)
                 started = time.monotonic()
-                with shown:
-                    info = self._loop.run_call(self._next_stop(info) - before)
+                info = self._loop.run_call(self._next_stop(info) - before)
                 elapsed = time.monotonic() - started
                 bar.update(info, elapsed)
                 self._log.called(info, info.iteration - before, elapsed)

@@ -1,4 +1,4 @@
-"""Reports a step of a Python environment that takes long, while it is running."""
+"""Reports a step of an environment in Python, or a compilation, that takes long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.environments.boundary import running_steps
 
 @contextlib.contextmanager
 def named(note: Callable[[str], None], seconds: float = 10.0) -> Iterator[None]:
-    """Calls `note` with a line about each step that takes long, in this context.
+    """Calls `note` with a line about each step or compilation that takes long.
 
     Args:
       note: Writes a line. It is called on another thread.

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import compile_errors, processors, trace_counts
+from tfrl.environments.boundary import running_steps
 from tfrl.environments.native import native_environment
 from tfrl.train.loops import collecting_loop, placement
 from tfrl.train.sweeps import vectorized_members
@@ -67,6 +68,8 @@ class Members:
         )
         self._values = self._shares(columns)
         self._positions: list[Any] = []
+        self._compiles = False
+        running_steps.register(self)
         self._start_program = self._compiled(self._start)
         self._program = self._compiled(self._train_and_evaluate)
 
@@ -123,6 +126,7 @@ class Members:
         Raises:
           ValueError: `state` was taken from other loops.
         """
+        self._compiles = True
         _, position = self._check_all_stacked(self._start_program, self._values[0])
         if state is None:
             started = self._on_threads(self._start_program, self._values)
@@ -149,10 +153,20 @@ class Members:
             self._values,
             self._positions,
         )
+        self._compiles = False
         self._values, self._positions, measured = (
             list(x) for x in zip(*shares, strict=True)
         )
         return [self._joined(parts) for parts in zip(*measured, strict=True)]
+
+    def running_step(self) -> str | None:
+        """Returns what a signal waits for until the first `advance` has ended."""
+        if not self._compiles:
+            return None
+        return (
+            "the compilation of the runs' program (with the iterations until the first "
+            "evaluation)"
+        )
 
     def state(self) -> list[np.ndarray]:
         """Returns the state from which the runs continue, arrays `[N, ...]`."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tfrl.system import directory_lock, interrupts, log
+from tfrl.train.runs import slow_steps
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_checkpoint, sweep_result
 
@@ -155,34 +156,40 @@ def _train(
 ) -> None:
     """Starts the runs, trains to the end, or to an interruption, and adds results."""
     last_saved = progress.done
-    goal = min(_next_multiple(progress.done, eval_interval), num_iterations)
-    first = f"the compilation of the runs' program, then training to iteration {goal:,}"
-    activity = first
     # A sweep without checkpoints would lose everything, so signals end it at once.
-    deferred = interrupts.deferred(lambda: activity, interrupts.SIGNALS)
-    with contextlib.ExitStack() as stack:
-        is_requested = stack.enter_context(deferred) if checkpoint else _never
-        told = stack.enter_context(contextlib.ExitStack())
-        told.enter_context(
-            log.ticking(lambda seconds: log.info(f"{first}: {seconds:.0f} s so far"))
-        )
-        runs.start(state)
-        while progress.done < num_iterations and not is_requested():
-            before = progress.done
-            stop = min(_next_multiple(before, eval_interval), num_iterations)
-            started = time.monotonic()
-            progress.rows.append(runs.advance(stop - before))
-            progress.seconds.append(time.monotonic() - started)
-            told.close()
-            activity = "the iterations until the next evaluation"
-            progress.iterations.append(stop)
-            if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
+    deferred = interrupts.deferred(
+        lambda: runs.running_step() or "the iterations until the next evaluation",
+        interrupts.SIGNALS,
+    )
+    with slow_steps.named(log.info):
+        _start(runs, state)
+        with deferred if checkpoint else contextlib.nullcontext(_never) as is_requested:
+            while progress.done < num_iterations and not is_requested():
+                before = progress.done
+                stop = min(_next_multiple(before, eval_interval), num_iterations)
+                started = time.monotonic()
+                progress.rows.append(runs.advance(stop - before))
+                progress.seconds.append(time.monotonic() - started)
+                progress.iterations.append(stop)
+                if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
+                    checkpoint.save(progress, runs.state())
+                    last_saved = stop
+                if callback is not None:
+                    callback(stop, progress.rows[-1][-1])
+            if checkpoint and progress.done > last_saved:
                 checkpoint.save(progress, runs.state())
-                last_saved = stop
-            if callback is not None:
-                callback(stop, progress.rows[-1][-1])
-        if checkpoint and progress.done > last_saved:
-            checkpoint.save(progress, runs.state())
+
+
+def _start(runs: members_lib.Members, state: Sequence[np.ndarray] | None) -> None:
+    """Starts the runs; Ctrl-C ends it at once, since there is nothing to save."""
+    try:
+        runs.start(state)
+    except KeyboardInterrupt:
+        log.info(
+            "Interrupted. The process ends as soon as XLA has compiled what it has "
+            "begun; a second Ctrl-C does not wait for it."
+        )
+        raise
 
 
 def _never() -> bool:

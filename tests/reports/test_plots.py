@@ -28,6 +28,14 @@ def test_a_curve_is_a_line_in_its_band(axes):
     assert outline(band) == [[0, 0], [0, 2], [10, 2], [10, 5]]
 
 
+def test_one_evaluation_is_a_dot_with_its_interval(axes):
+    curve = Estimate(np.array([3.0]), np.array([2.0]), np.array([5.0]))
+    plots.plot_curve(axes, [10], curve, "one", "C3")
+    (line,), (interval,) = axes.lines, axes.collections
+    assert line.get_marker() == "o"
+    assert interval.get_segments()[0].tolist() == [[10, 2], [10, 5]]
+
+
 def test_profiles_are_steps_in_their_bands(axes):
     one = Estimate(np.array([1, 0.5, 0]), np.array([1, 0.2, 0]), np.array([1, 0.8, 0]))
     two = Estimate(np.array([0.9, 0.9, 0.1]), np.zeros(3), np.ones(3))

@@ -26,7 +26,7 @@ def plot_curve(
     label: str | None = None,
     color: str | None = None,
 ) -> None:
-    """Draws a learning curve, with its interval as a band.
+    """Draws a learning curve, with its interval as a band; one evaluation as a dot.
 
     Args:
       axes: The axes to draw on.
@@ -36,7 +36,11 @@ def plot_curve(
       label: Its name in a legend.
       color: Its colour; None for the next one.
     """
-    (line,) = axes.plot(x, curve.value, color=color, label=label)
+    is_dot = np.size(x) == 1  # A line and a band of one point would be invisible.
+    (line,) = axes.plot(x, curve.value, "o" * is_dot, color=color, label=label)
+    if is_dot:
+        axes.vlines(x, curve.lower, curve.upper, color=line.get_color(), alpha=0.5)
+        return
     axes.fill_between(
         x, curve.lower, curve.upper, color=line.get_color(), alpha=0.2, linewidth=0
     )

@@ -288,3 +288,13 @@ def test_metrics_that_a_resumed_run_has_lost_are_told(tmp_path):
         RuntimeWarning, match="METRICS LOST: .* up to iteration 10 are l"
     ):
         directory.forget_after(10)
+
+
+def test_a_file_that_a_killed_run_has_not_completed_is_removed(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path, {})
+    unfinished = tmp_path / ".new-abc"
+    unfinished.mkdir()
+    (unfinished / "metrics.csv").touch()
+    directory.check_checkpoints()
+    assert not unfinished.exists()
+    assert (tmp_path / "config.json").exists()

@@ -141,6 +141,10 @@ def test_lists_are_arrays_and_done_is_a_terminal():
             r"reward: got NaN at index \[1\], expected f",
         ),
         ({"observations": np.full((3, 1), np.inf)}, "observation: got inf"),
+        (
+            {"observations": np.zeros((3, 2))},
+            r"observation: got shape \(2,\) a step, expected \(1,\); build",
+        ),
     ],
 )
 def test_numbers_that_no_agent_can_learn_from_are_refused(changed, problem):

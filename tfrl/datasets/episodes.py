@@ -197,9 +197,9 @@ def _check_frames(frames: Any, spec: Any, where: str) -> None:
     ):
         if not leaf.shape.is_compatible_with(array.shape[1:]):
             raise ValueError(
-                f"{where}: got an array of shape {array.shape[1:]} a step for the spec "
-                f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
-                "of the environment that was recorded."
+                f"{where}: {path}: got shape {array.shape[1:]} a step, expected "
+                f"{tuple(leaf.shape)}; build the agent from the specs of the "
+                "environment that was recorded."
             )
         problem = _problem(array, leaf) or (
             _far_action(array, leaf) if path.startswith("action") else ""

@@ -16,7 +16,7 @@ def checked(name: str, values: Any, number: int | None = None) -> np.ndarray:
       number: The number of arms; None checks no bounds.
 
     Raises:
-      ValueError: A value is none of the arms.
+      ValueError: A value is not an arm.
     """
     values = np.asarray(values)
     with np.errstate(invalid="ignore"):

@@ -276,10 +276,14 @@ def _config(**changed: Any) -> Make:
 
 def _foreign_checkpoints(folder: pathlib.Path, home: pathlib.Path) -> None:
     """Names checkpoints of another run as the oldest, which are deleted first."""
-    for name in ("ckpt-1.index", "ckpt-1.data-00000-of-00001"):
-        (home / "folder" / name).write_text(_SECRET)
+    numbers = range(100, 150)  # More than are kept.
+    for number in numbers:
+        for ending in ("index", "data-00000-of-00001"):
+            (home / "folder" / f"ckpt-{number}.{ending}").write_text(_SECRET)
     state = folder / "checkpoints" / "checkpoint"
-    names = [*(f"{home}/folder/ckpt-1",) * 1, "../../home/folder/ckpt-1", "ckpt-4"]
+    places = (f"{home}/folder", "../../home/folder")
+    names = [f"{place}/ckpt-{x}" for x in numbers for place in places]
+    names.append("ckpt-4")
     lines = [f'all_model_checkpoint_paths: "{name}"' for name in names]
     times = [f"all_model_checkpoint_timestamps: {i}" for i in range(len(names))]
     state.write_text("\n".join(['model_checkpoint_path: "ckpt-4"', *lines, *times]))

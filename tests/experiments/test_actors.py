@@ -33,8 +33,7 @@ IMPALA = {"pull_period": 20, "sequences_per_update": 16}
         (tfrl.PPO, 4, PPO, r"^sequences_per_update: got 16 .*, expected 32, the seq"),
         (tfrl.PPO, 1, PPO, "expected 8, the sequences of a round; .*_per_update=8"),
         (tfrl.IMPALA, 3, IMPALA, "got 16 .* expected 24 or a divisor of it, the seq"),
-        (tfrl.PPO, 2, {**PPO, "pull_period": 100}, "^pull_period: got 100 .* of 128 s"),
-        (tfrl.DQN, 2, {}, "^schedule: got 'lockstep' for 'dqn', expected one of"),
+        (tfrl.DQN, 2, {}, None),  # The learner says what it lacks.
     ],
 )
 def test_rounds_in_lockstep_are_whole_updates(kind, num_actors, values, message):

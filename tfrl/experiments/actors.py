@@ -88,7 +88,9 @@ def check(config: Mapping[str, Any]) -> None:
 def check_rounds(
     algorithm: Algorithm, actors: Mapping[str, Any], num_actors: int
 ) -> None:
-    """Checks that rounds of a run in lockstep have whole updates, before it starts.
+    """Checks that updates of a run in lockstep are whole rounds, before it starts.
+
+    The learner checks the rest; see `distribute.lockstep.rounds`.
 
     Args:
       algorithm: The algorithm.
@@ -96,25 +98,16 @@ def check_rounds(
       num_actors: The number of actors.
 
     Raises:
-      ValueError: They do not.
+      ValueError: They are not.
     """
     if algorithm.name not in OF_QUEUE:
-        raise ValueError(
-            f"schedule: got 'lockstep' for {algorithm.name!r}, expected one of "
-            f"{OF_QUEUE}, which learn from fresh rollouts; take 'free'."
-        )
+        return
     settings, num_envs = ActorSettings(**actors), algorithm.settings["num_envs"]
     length = algorithm.steps_per_iteration // num_envs
-    parts, rest = divmod(settings.pull_period, settings.stride_length or length)
-    if rest or not parts:
-        raise ValueError(
-            f"pull_period: got {settings.pull_period} for schedule='lockstep', "
-            f"expected a multiple of the sequence of {length} steps; "
-            f"{remedy_for('pull_period')}={length}."
-        )
-    given, rows = settings.sequences_per_update, num_actors * num_envs * parts
-    is_once = algorithm.settings.get("num_epochs", 1) > 1
-    if given != rows and (is_once or rows % given):
+    rows = num_actors * num_envs * (settings.pull_period // length)
+    given = settings.sequences_per_update
+    is_once = getattr(algorithm, "num_epochs", 1) > 1
+    if rows != given and (is_once or rows % given):
         raise ValueError(
             f"sequences_per_update: got {given} for schedule='lockstep', expected "
             f"{rows}{'' if is_once else ' or a divisor of it'}, the sequences of a "

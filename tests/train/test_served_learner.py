@@ -1,5 +1,6 @@
 """A saved learner does what its agent does, bit for bit, and gives its state back."""
 
+import functools
 import http.client
 import json
 import socket
@@ -133,14 +134,16 @@ def twice(name):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Models that take one row, and any number of rows."""
-    loaded = {}
+    """Returns the model of an agent: of one row, or, of DQN, of any number of rows."""
     folder = tmp_path_factory.mktemp("saved")
-    for make, size in ((linear, 1), (dqn, None)):
+
+    @functools.cache
+    def load(make):
         path = str(folder / make.__name__)
-        train.save_learner(make(), path, learn_batch_size=size)
-        loaded[make] = tf.saved_model.load(path)
-    return loaded
+        train.save_learner(make(), path, learn_batch_size=1 if make is linear else None)
+        return tf.saved_model.load(path)
+
+    return load
 
 
 WRONG = {
@@ -161,9 +164,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("make", "change"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.slow] * (case[0] is dqn))
+        for name, case in WRONG.items()
+    ],
+)
 def test_a_wrong_row_changes_nothing(saved, make, change):
-    learn, state = (saved[make].signatures[name] for name in ("learn", "state"))
+    learn, state = (saved(make).signatures[name] for name in ("learn", "state"))
     before = {name: x.numpy() for name, x in state().items()}
     dtypes = {k: x.dtype for k, x in learn.structured_input_signature[1].items()}
     row = inputs_of(learn, batch_size=1)
@@ -177,7 +186,7 @@ def test_a_wrong_row_changes_nothing(saved, make, change):
 
 
 def test_a_state_of_other_shapes_restores_nothing(saved):
-    state, restore = (saved[dqn].signatures[name] for name in ("state", "restore"))
+    state, restore = (saved(linear).signatures[name] for name in ("state", "restore"))
     before = {name: x.numpy() for name, x in state().items()}
     last = max(
         (k for k, x in before.items() if x.ndim), key=lambda k: int(k.split("_")[1])

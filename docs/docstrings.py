@@ -44,6 +44,10 @@ def _end_of_block(lines: list[str], start: int) -> int:
         while end < len(lines) and not lines[end].lstrip().startswith("```"):
             end += 1
         return end + 1
+    if line.lstrip().startswith(">>> "):
+        while end < len(lines) and lines[end].strip():
+            end += 1
+        return end
     if line.lstrip().startswith("|"):
         while end < len(lines) and lines[end].lstrip().startswith("|"):
             end += 1
@@ -58,6 +62,8 @@ def _end_of_block(lines: list[str], start: int) -> int:
 
 def _as_block(lines: list[str]) -> list[str]:
     """Returns lines of code, of a table or of equations as a block of code."""
+    if lines[0].lstrip().startswith(">>> "):
+        return lines  # reStructuredText knows examples with a prompt.
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     language = "none"
     if lines[0].lstrip().startswith("```"):

@@ -292,6 +292,12 @@ def test_docstrings_become_what_sphinx_reads(site):
         ".. code-block:: python",
         "    f()",
     ]
+    example = [">>> f.__name__ + g_", "'f'"]
+    assert site.docstrings.as_rst([*example, "", "lambda_"], {}) == [
+        *example,
+        "",
+        "lambda\\_",
+    ]
 
 
 def test_every_algorithm_has_a_row_in_the_readme():

@@ -57,14 +57,6 @@ def test_it_says_its_versions_and_the_processor(monkeypatch, capsys):
             ["tune", "ddqn", "--preset=nope"],
             r"one of (?=.*\bddqn\b)(?=.*\bdqn_pixels\b)(?!.*\bppo)",
         ),
-        (
-            ["train", "dqn", "--env=highway-v0"],
-            "'highway-v0', .*; to import the module .* write 'module:highway-v0'",
-        ),
-        (
-            ["train", "sac", "--env=dm_control/cartpole-balance-v0"],
-            "a task of dm_control has no version; write dm_control/cartpole-balance",
-        ),
         (["list", "settings", "pppo"], "settings: got 'pppo', .*; did you mean ppo"),
         (
             ["list", "games"],

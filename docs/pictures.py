@@ -148,7 +148,7 @@ def draw_programs() -> Figure:
 # The packages by floors, from the highest. A package imports packages of lower floors,
 # and those to its right.
 FLOORS = (
-    ("what you call", _GREEN, ("command", "experiments", "algorithms")),
+    ("what you call", _GREEN, ("command", "migrate", "experiments", "algorithms")),
     ("what runs", _ORANGE, ("distribute", "bandits", "reports", "train", "eval")),
     ("what collects and counts", _ORANGE, ("drivers", "metrics")),
     ("what learns", _BLUE, ("agents",)),

@@ -222,6 +222,18 @@ NAMES = {
 _MODULES = {module for module, _ in _TEXTS}
 
 
+def pairs() -> list[tuple[str, list[str], list[str]]]:
+    """Returns the rows that have as many words to write as names that are gone.
+
+    Each is a module, its names, and the words, which are names if they are in a module.
+    """
+    rows = [
+        (f"tfrl.{module}", names.split(), instead.split(", "))
+        for module, names, instead in _ROWS
+    ]
+    return [row for row in rows if len(row[1]) == len(row[2])]
+
+
 class _Gone:
     """An attribute of a class, which raises an AttributeError that explains it."""
 

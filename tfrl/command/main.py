@@ -11,6 +11,7 @@
     tfrl push LOGDIR --repo=USER/NAME      uploads an export to the Hugging Face Hub
     tfrl sweep sac --seeds=0..9            trains many seeds and settings, and compares
     tfrl compare 'logs/sac_*' logs/ppo_*   compares runs: a table, a sentence, a figure
+    tfrl migrate PATH                      moves programs for TF-Agents, Reverb, Acme
     tfrl list                              lists algorithms, environments and settings
     tfrl cache                             shows, limits, empties compiled programs
     tfrl replay-server                     serves replay to actors and learners
@@ -44,6 +45,7 @@ COMMANDS = {
     "push": "tfrl.command.push",
     "sweep": "tfrl.command.sweep",
     "compare": "tfrl.command.compare",
+    "migrate": "tfrl.command.migrate",
     "list": "tfrl.command.listing",
     "cache": "tfrl.command.cache",
     "replay-server": "tfrl.replay_service.server_command",

@@ -1,0 +1,294 @@
+"""The rules of `tfrl migrate`: their examples, what they leave, and their tables."""
+
+import importlib
+import pathlib
+import sys
+import warnings
+
+import pytest
+
+from tfrl.migrate import names, programs, rewriting
+from tfrl.migrate.rules import RULES, tables
+from tfrl.migrate.rules.library_names import OldPlaces
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+HEAD = "import gymnasium as gym\nimport numpy as np\nimport tensorflow as tf\n"
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """Returns the text and the notes of a program after the rules."""
+
+    def move(source, head=f"{HEAD}import tfrl\n"):
+        file = tmp_path / "program.py"
+        file.write_text(head + source)
+        (result,) = programs.migrate([file])
+        assert not result.reason
+        assert result.text.startswith(head)
+        return result.text.removeprefix(head), result.notes
+
+    return move
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_does_its_example_once(rule, moved):
+    after, _ = moved(rule.before, head="")
+    assert after == rule.after
+    assert moved(after, head="")[0] == after
+    rewriting.parsed(after)
+
+
+def test_the_page_shows_the_rules_as_they_are(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    script = importlib.import_module("migration_rules")
+    page = script.PAGE.read_text()
+    assert script.page() == page
+    for rule in RULES:
+        assert f"\n### {rule.name}\n" in page
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # Aliases, star imports, and names that only look like the library's.
+        ("import tf_agents.networks as n\n", "import tfrl.networks as n\n"),
+        ("from tf_agents.networks import *\n", "from tfrl.networks import *\n"),
+        (
+            "import acme\nx = acme.acme(acme=1).acme\n",
+            "import tfrl.acme\nx = tfrl.acme.acme(acme=1).acme\n",
+        ),
+        ("def f(acme):\n    return acme.x\n", "def f(acme):\n    return acme.x\n"),
+        ("import reverb.client\n", "from tfrl import replay_service as reverb\n"),
+        (
+            "from reverb import Table as T\n",
+            "from tfrl.replay_service import Table as T\n",
+        ),
+        ("import gym.spaces\n", "import gymnasium.spaces, gymnasium as gym\n"),
+        (
+            "try:\n    import gym\nexcept ImportError:\n    gym = None\n",
+            "try:\n    import gymnasium as gym\nexcept ImportError:\n    gym = None\n",
+        ),
+        (
+            "from tf_agents.experimental.train import actor\n",
+            "from tfrl.train import actor\n",
+        ),
+        (
+            "import tf_agents.environments.time_step as ts\n",
+            "import tfrl.trajectories.time_step as ts\n",
+        ),
+        ("from tf_keras import layers\n", "from keras import layers\n"),
+        (
+            "from tensorflow.keras.optimizers.legacy import Adam\n",
+            "from tensorflow.keras.optimizers import Adam\n",
+        ),
+        (
+            "from tensorflow.keras.losses import mean_squared_error\n",
+            "from tensorflow.keras.losses import MSE as mean_squared_error\n",
+        ),
+        # Names of other libraries.
+        (
+            "x = np.NINF, np.int, np.bool, np.int32\n",
+            "x = (-np.inf), int, np.bool, np.int32\n",
+        ),
+        ("x = tf.log(tf.to_float(2))\n", "x = tf.math.log(tf.compat.v1.to_float(2))\n"),
+        # Sizes of layers.
+        (
+            "def f(num_actions):\n    return tf.keras.layers.Dense(num_actions)\n",
+            "def f(num_actions):\n    return tf.keras.layers.Dense(int(num_actions))\n",
+        ),
+        (
+            "n = 3\nlayer = tf.keras.layers.Dense(n)\n",
+            "n = 3\nlayer = tf.keras.layers.Dense(n)\n",
+        ),
+        (
+            "def f(n):\n    return tf.keras.layers.Dense(n)\nf(3)\n",
+            "def f(n):\n    return tf.keras.layers.Dense(n)\nf(3)\n",
+        ),
+        (
+            "layer = tf.keras.layers.Dense(units=len(x.shape))\n",
+            "layer = tf.keras.layers.Dense(units=len(x.shape))\n",
+        ),
+        # The switch to Keras 2, alone in a block.
+        (
+            "import os\nif True:\n    # Keras 2\n"
+            '    os.environ["TF_USE_LEGACY_KERAS"] = "1"\n',
+            "import os\nif True:\n    pass\n",
+        ),
+        # Optimizers of TF 1: agents take them, loops of one's own do not.
+        (
+            "o = tf.train.AdamOptimizer(1e-3)\no.apply_gradients(g)\n",
+            "o = tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)\no.apply_gradients(g)\n",
+        ),
+        # Calls of environments.
+        (
+            'e = gym.make("Foo-v1")\nx = f(e.reset())\n',
+            'e = gym.make("Foo-v1")\nx = f(e.reset()[0])\n',
+        ),
+        (
+            'e = gym.make("Foo-v1")\no, _, _, _ = e.step(0)\n',
+            'e = gym.make("Foo-v1")\no, _, _, _, _ = e.step(0)\n',
+        ),
+        (
+            'e = gym.make("Foo-v1")\nwhile 1: o, r, d, i = e.step(0)\n',
+            'e = gym.make("Foo-v1")\nwhile 1: o, r, terminated, truncated, i = '
+            "e.step(0); d = terminated or truncated\n",
+        ),
+        (
+            'e = gym.make("Foo-v1")\ne.seed(3)\n',
+            'e = gym.make("Foo-v1")\ne.reset(seed=3)\n',
+        ),
+        (
+            "def f(e: gym.Env):\n    o = e.reset()\n",
+            "def f(e: gym.Env):\n    o, _ = e.reset()\n",
+        ),
+        (
+            "from tfrl.environments import suite_gym\n"
+            "e = suite_gym.load('A-v1')\nt = e.reset()\n",
+            "from tfrl.environments import suite_gym\n"
+            "e = suite_gym.load('A-v1')\nt = e.reset()\n",
+        ),
+        # Names of environments where they are loaded, and nowhere else.
+        (
+            "n = 'Taxi-v3'\nm = 'Taxi-v3'\ne = gym.make(n)\n",
+            "n = 'Taxi-v4'\nm = 'Taxi-v3'\ne = gym.make(n)\n",
+        ),
+        (
+            'e = gym.make("PongNoFrameskip-v4")\n',
+            'e = gym.make("ale_py:PongNoFrameskip-v4")\n',
+        ),
+    ],
+)
+def test_a_piece_of_a_program_is_moved(before, after, moved):
+    assert moved(before)[0] == after
+    assert moved(after)[0] == after
+
+
+WRAPPER = """
+class Half(gym.Wrapper):
+    def reset(self, **kwargs):
+        obs = self.env.reset(**kwargs)
+        return obs / 2
+
+    def step(self, action):
+        obs, reward, done, info = self.env.step(action)
+        return obs / 2, reward, done, info
+"""
+
+
+def test_a_wrapper_hands_on_both_flags(moved):
+    text, _ = moved(WRAPPER)
+    assert "obs, _ = self.env.reset(**kwargs)\n        return obs / 2, {}" in text
+    assert "return obs / 2, reward, terminated, truncated, info" in text
+
+
+def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
+    """Gymnasium's own checker judges the environment of the rule's example."""
+    from gymnasium.utils import env_checker
+
+    source = (
+        "\nclass Walk(gym.Env):\n"
+        "    metadata = {'render.modes': []}\n"
+        "    def __init__(self):\n"
+        "        self.action_space = gym.spaces.Discrete(2)\n"
+        "        self.observation_space = gym.spaces.Box(-9., 9., (1,), np.float32)\n"
+        "    def reset(self):\n"
+        "        self.x = np.float32(self.np_random.randint(3))\n"
+        "        return np.array([self.x], np.float32)\n"
+        "    def step(self, action):\n"
+        "        if abs(self.x) > 5: return self._end()\n"
+        "        self.x += 2. * action - 1.\n"
+        "        return np.array([self.x], np.float32), 1., False, {}\n"
+        "    def _end(self):\n"
+        "        return np.array([self.x], np.float32), 0., True, {}\n"
+    )
+    text, notes = moved(
+        source,
+        head="import gymnasium as gym\nimport numpy as np\n# tfrl\nimport tfrl\n",
+    )
+    assert notes == []
+    namespace = {}
+    exec("import gymnasium as gym, numpy as np\n" + text, namespace)
+    env_checker.check_env(namespace["Walk"](), skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "import tensorflow as tf\ns = tf.Session()\n",
+            "tf.Session: TensorFlow 2 has no sessions",
+        ),
+        (
+            "from tfrl.agents.dqn import dqn_agnt\n",
+            "tfrl has no name dqn_agnt in tfrl.agents.dqn.",
+        ),
+        ("from acme.agents.jax import sac\n", "tfrl.acme.agents.jax: Acme has it"),
+        ("import gym\nw = gym.wrappers.Monitor(e)\n", "gym.wrappers.Monitor is gone"),
+        ("def f(e):\n    o, r, d, i = e.step(0)\n", "e.step gives four values here"),
+        (
+            "import keras\nx = keras.optimizers.Adam(1e-3, decay=1e-5)\n",
+            "Keras 3 ignores decay=",
+        ),
+        (
+            "import gym\nclass E(gym.Env):\n    def step(self, a):\n"
+            "        return f()\n",
+            "step returns terminated and",
+        ),
+        ("x = 'Hopper-v2'\n", "Gymnasium has Hopper-v4 instead of Hopper-v2."),
+    ],
+)
+def test_what_a_person_must_decide_is_listed(source, expected, moved):
+    text, notes = moved(source, head="import tfrl\n")
+    assert [told for _, _, told in notes if told.startswith(expected)]
+    again, notes_again = moved(text, head="import tfrl\n")
+    assert again == text
+    assert [x[2] for x in notes_again] == [x[2] for x in notes]
+
+
+def test_names_that_moved_are_where_the_table_says():
+    assert len(OldPlaces.table) >= 12
+    for old, new in OldPlaces.table.items():
+        module, _, name = new.rpartition(".")
+        imported = importlib.import_module(module)
+        assert hasattr(imported, name) or importlib.import_module(new), old
+
+
+def test_names_of_tfrl_have_no_explanation():
+    """The names of the tables of TF-Agents' and Acme's names, as they are here."""
+    assert names.explanation("tfrl.agents.dqn.dqn_agent.DqnAgent") is None
+    assert names.explanation("tfrl.acme.tf.networks.LayerNormMLP") is None
+    assert names.explanation("tfrl.trajectories.time_step.TimeStep") is None
+    assert names.explanation("tfrl.nothing.there") == "tfrl has no module tfrl.nothing."
+
+
+def test_numpy_lacks_the_old_names_and_has_the_new_ones():
+    import numpy as np
+
+    for old, new in tables.NUMPY.items():
+        with warnings.catch_warnings(action="ignore"):
+            assert not hasattr(np, old.removeprefix("numpy."))
+        root, _, name = new.removeprefix("-").partition(".")
+        assert hasattr(sys.modules[root], name)
+
+
+@pytest.mark.slow
+def test_tensorflow_and_keras_lack_the_old_names_and_have_the_new_ones():
+    import keras
+    import tensorflow as tf
+
+    roots = {"tensorflow": tf, "keras": tf.keras}
+
+    def has(full):
+        root, *parts = full.split(".")
+        found = roots[root]
+        for part in parts:
+            found = getattr(found, part, None)
+        return found is not None
+
+    for old, new in tables.TENSORFLOW.items():
+        assert has(new), new
+        assert not has(old), old
+    for new in tables.KERAS.values():
+        assert new.startswith('"') or has(new), new
+        if new.startswith('"'):
+            keras.losses.Huber(reduction=new.strip('"'))

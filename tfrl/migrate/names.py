@@ -1,0 +1,154 @@
+"""The names that programs use, and what to write for them.
+
+A program's own spelling, such as `tensorflow.keras.losses` or `gym.Env`, has a
+canonical one, `keras.losses` or `gymnasium.Env`, by which the tables of rules go.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+
+from tfrl import absent, gone
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# The libraries whose programs are moved, and tfrl for programs that are half moved.
+LIBRARIES = ("tf_agents", "acme", "reverb", "tfrl")
+# Packages whose imports are renamed.
+_PACKAGES = {
+    "tf_agents": "tfrl",
+    "acme": "tfrl.acme",
+    "reverb": "tfrl.replay_service",
+    "gym": "gymnasium",
+    "tf_keras": "keras",
+    **{
+        f"tensorflow.python.keras.{part}": f"tensorflow.keras.{part}"
+        for part in ("activations", "layers", "losses", "models", "optimizers")
+    },
+}
+_CANONICAL = {
+    "tensorflow.compat.v1.keras": "keras",
+    "tensorflow.compat.v2.keras": "keras",
+    "tensorflow.compat.v2": "tensorflow",
+    "tensorflow.python.keras": "keras",
+    "tensorflow.keras": "keras",
+    "tensorflow.losses": "keras.losses",
+    "tensorflow.optimizers": "keras.optimizers",
+    **_PACKAGES,
+}
+
+
+def _replaced(name: str, table: dict[str, str]) -> str:
+    for part in _prefixes(name):
+        if part in table:
+            return table[part] + name[len(part) :]
+    return name
+
+
+def _prefixes(name: str) -> list[str]:
+    """Returns a dotted name and what it begins with, the longest first."""
+    parts = name.split(".")
+    return [".".join(parts[:number]) for number in range(len(parts), 0, -1)]
+
+
+def canonical(name: str) -> str:
+    """Returns the canonical spelling of a full name."""
+    return _replaced(name, _CANONICAL)
+
+
+def renamed(name: str) -> str:
+    """Returns a full name with the package that it has with tfrl."""
+    return _replaced(name, _PACKAGES)
+
+
+def moved(name: str, table: dict[str, str], *, is_exact: bool) -> str | None:
+    """Returns what to write for a full name by a table of canonical names, or None.
+
+    Args:
+      name: The name, in the program's spelling.
+      table: Maps canonical names to others, or to expressions.
+      is_exact: Whether a longer name than one of the table has no entry.
+    """
+    known = canonical(name)
+    for part in [known] if is_exact else _prefixes(known):
+        if part in table:
+            new = table[part] + known[len(part) :]
+            root = known.partition(".")[0]
+            if not new.startswith(f"{root}."):
+                return new
+            # A program that writes tf.keras.X goes on with tf.keras.
+            stem = name.removesuffix(known[len(root) :])
+            return renamed(stem + new[len(root) :])
+    return None
+
+
+def file_of(module: str) -> pathlib.Path | None:
+    """Returns the file that says what names a module of tfrl has; None without one."""
+    path = _ROOT.joinpath(*module.split("."))
+    for file in (path / "__init__.pyi", path / "__init__.py", path.with_suffix(".py")):
+        if file.is_file():
+            return file
+    return None
+
+
+@functools.cache
+def _names_in(module: str) -> set[str] | None:
+    """Returns the names of a module, or None if it cannot be told from its text."""
+    file = file_of(module)
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())) if file else ():
+        if isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return None if "*" in names or "__getattr__" in names else names
+
+
+def explanation(name: str) -> str | None:
+    """Returns why tfrl lacks a name, and what to use instead; None if it has it."""
+    for part in reversed(_prefixes(name)):
+        if text := absent.explanation(part):
+            return f"{part}: {text}"
+    module, _, last = name.rpartition(".")
+    if not module or file_of(name):
+        return None
+    if not file_of(module):
+        return None if _names_in_parent(module) else f"tfrl has no module {module}."
+    known = _names_in(module)
+    if known is None or last in known or last.startswith("__"):
+        return None
+    return f"tfrl has no name {last} in {module}."
+
+
+def _names_in_parent(module: str) -> bool:
+    """Whether a name that is no module is one in a module, such as a class."""
+    parent, _, last = module.rpartition(".")
+    known = _names_in(parent) if file_of(parent) else set()
+    return known is None or last in known
+
+
+def _of_tfrl(module: str, name: str) -> str | None:
+    """Returns the full name for one in a row of `gone`; None if it is no name."""
+    package = module.rpartition(".")[0]
+    for full in (name, f"tfrl.utils.{name}", f"{package}.{name}"):
+        parent, _, last = full.rpartition(".")
+        if full.startswith("tfrl.") and (
+            file_of(full) or (file_of(parent) and last in (_names_in(parent) or ()))
+        ):
+            return full
+    return None
+
+
+def gone_names() -> dict[str, str]:
+    """Returns the names of TF-Agents that have another place here, by the old one."""
+    found = {}
+    for module, olds, news in gone.pairs():
+        full = [_of_tfrl(module, new) for new in news]
+        if all(full):
+            found.update(
+                {f"{module}.{old}": x for old, x in zip(olds, full, strict=True) if x}
+            )
+    return found

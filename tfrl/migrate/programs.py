@@ -1,0 +1,271 @@
+"""Moves whole programs: which files belong to one, and what becomes of them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import pathlib
+import re
+from collections.abc import Iterable, Iterator
+
+from tfrl.migrate import files, gin_files, names, notebooks, rewriting, scopes
+from tfrl.migrate.rule import File
+from tfrl.migrate.rules import RULES
+from tfrl.system import log
+
+# Libraries with their own use of gym: their programs are left alone.
+_OTHERS = {"stable_baselines", "stable_baselines3", "ray", "baselines", "rl", "spinup"}
+_GYM = {"gym", "gymnasium"}
+_ENTRY_POINT = re.compile(r"([A-Za-z_][\w.]*):\w[\w.-]*")
+_BASE = re.compile(r"gymnasium\.(core\.|envs\.[\w.]+\.|wrappers\.)?\w*(Env|Wrapper)")
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a file.
+
+    Attributes:
+      source: The file; None if it was not read.
+      path: Its path.
+      text: Its new text.
+      changes: The places that each rule has changed, by its name.
+      notes: Places, rules, and what a person must decide.
+      reason: Why the file was left alone, or "".
+    """
+
+    path: pathlib.Path
+    source: files.Source | None = None
+    text: str = ""
+    changes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    notes: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    reason: str = ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file gets another text."""
+        return self.source is not None and self.text != self.source.text
+
+    @property
+    def diff(self) -> str:
+        """The changes as a unified diff, of a notebook's code for a notebook."""
+        if self.source is None:
+            return ""
+        old, new = self.source.text, self.text
+        if self.path.suffix == ".ipynb":
+            old, new = (notebooks.Notebook(text).shown for text in (old, new))
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            new.splitlines(keepends=True),
+            f"a/{self.path}",
+            f"b/{self.path}",
+        )
+        ends = "\\ No newline at end of file\n"
+        return "".join(x if x.endswith("\n") else f"{x}\n{ends}" for x in lines)
+
+
+class _Module:
+    """A file of Python, and what the choice of a program's files goes by."""
+
+    def __init__(self, result: Result, root: pathlib.Path) -> None:
+        assert result.source is not None
+        self.result = result
+        self.notebook: notebooks.Notebook | None = None
+        self.code = result.source.text
+        if result.path.suffix == ".ipynb":
+            self.notebook = notebooks.Notebook(self.code)
+            self.code = self.notebook.code
+        self.tree = rewriting.parsed(self.code)
+        self.imports = set(_imports(self.tree))
+        self.roots = {name.partition(".")[0] for name in self.imports}
+        self.folder = result.path.parent
+        self.top = root if root.is_dir() else self.folder
+        parts = result.path.relative_to(self.top).with_suffix("").parts
+        self.name = ".".join(["", self.top.absolute().name, *parts])
+        self.name = self.name.removesuffix(".__init__")
+        # What hides libraries of the same names.
+        self.own = {
+            name
+            for name in (*names.LIBRARIES, *_GYM, "sonnet", "keras", "numpy")
+            for folder in (self.folder, self.top)
+            if (folder / f"{name}.py").is_file()
+            or (folder / name / "__init__.py").is_file()
+        }
+        self.scopes: scopes.Scopes | None = None
+
+    def is_imported_by(self, other: _Module) -> bool:
+        """Whether another module names this one in an import."""
+        return any(
+            self.name.endswith(f".{part}")
+            for name in other.imports
+            for part in (name.strip("."), name.strip(".").rpartition(".")[0])
+            if part
+        )
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Yields the names that a module imports, also in the strings of registrations."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant):
+            found = _ENTRY_POINT.fullmatch(str(node.value))
+            yield from [f"{found[1]}.x"] if found else []
+
+
+def migrate(paths: Iterable[pathlib.Path]) -> list[Result]:
+    """Returns what becomes of the files at some paths; writes nothing.
+
+    Args:
+      paths: Files and folders. Those of a program belong into one call.
+    """
+    results: dict[pathlib.Path, Result] = {}
+    modules: list[_Module] = []
+    for root in paths:
+        for path in files.found(root):
+            if path not in results:
+                results[path], module = _read(path, root)
+                modules += [module] if module else []
+    chosen = _chosen(modules)
+    for module in chosen:
+        module.scopes = scopes.Scopes(module.tree)
+    environments = _environments(chosen)
+    for module in chosen:
+        _move(module, environments)
+    return list(results.values())
+
+
+def _read(path: pathlib.Path, root: pathlib.Path) -> tuple[Result, _Module | None]:
+    """Reads a file; one of gin is moved at once."""
+    result = Result(path)
+    try:
+        result.source = files.read(path)
+        result.text = result.source.text
+        if path.suffix != ".gin":
+            return result, _Module(result, root)
+        result.text, result.notes = gin_files.rewrite(result.text)
+        result.changes = {"gin": []} if result.is_changed else {}
+    except (files.SkippedError, rewriting.UnreadableError) as error:
+        result.reason = str(error)
+    return result, None
+
+
+def _chosen(modules: list[_Module]) -> list[_Module]:
+    """Returns the files of programs that use the libraries."""
+    chosen = [x for x in modules if x.roots & set(names.LIBRARIES) - x.own]
+    folders = {module.folder for module in chosen}
+    waiting = [x for x in modules if x not in chosen and not x.roots & _OTHERS]
+    for module in list(waiting):
+        is_near = folders & {module.folder, *module.folder.parents}
+        if is_near and module.roots & _GYM:
+            chosen.append(module)
+            waiting.remove(module)
+    for module in chosen:  # It grows.
+        for each in [x for x in waiting if x.is_imported_by(module)]:
+            chosen.append(each)
+            waiting.remove(each)
+    return chosen
+
+
+def _environments(modules: list[_Module]) -> dict[_Module, dict[str, bool]]:
+    """Returns whether the classes in each module are environments of gym."""
+    bases = {
+        module: {
+            scope.node.name: [
+                (names.canonical(module.scopes.module.qualified(text)), text)
+                for text in map(ast.unparse, scope.node.bases)
+            ]
+            for scope in module.scopes.of.values()
+            if isinstance(scope.node, ast.ClassDef)
+        }
+        for module in modules
+        if module.scopes
+    }
+    found = {module: dict.fromkeys(of, False) for module, of in bases.items()}
+    count = -1
+    while count != (count := sum(sum(x.values()) for x in found.values())):
+        everywhere = {
+            name for of in found.values() for name, is_one in of.items() if is_one
+        }
+        for module, of in bases.items():
+            for name, parents in of.items():
+                found[module][name] |= any(
+                    _BASE.fullmatch(full)
+                    or found[module].get(text, text.rpartition(".")[2] in everywhere)
+                    for full, text in parents
+                )
+    return found
+
+
+def _move(module: _Module, environments: dict[_Module, dict[str, bool]]) -> None:
+    """Applies the rules to a file."""
+    result = module.result
+    mine = environments[module]
+    classes = {
+        name
+        for of in (mine, *environments.values())
+        for name, is_one in of.items()
+        if is_one and mine.get(name, True)
+    }
+    assert module.scopes is not None
+    file = File(module.code, module.scopes, classes, module.own)
+    try:
+        code = rewriting.rewrite(module.code, file, RULES)
+        if module.notebook is None:
+            result.text = code
+        elif code != module.code:
+            result.text = module.notebook.with_code(code)
+    except (files.SkippedError, rewriting.UnreadableError) as error:
+        result.reason = str(error)
+        return
+    place = module.notebook.place if module.notebook else str
+    result.changes = {
+        rule: list(dict.fromkeys(map(place, sorted(lines))))
+        for rule, lines in file.changes.items()
+    }
+    result.notes = [
+        (place(line), rule, text) for line, rule, text in sorted(file.notes)
+    ]
+    for number, reason in (module.notebook.unread if module.notebook else {}).items():
+        result.notes.append((f"cell {number}", "unread", reason))
+
+
+def report(results: Iterable[Result]) -> Iterator[str]:
+    """Yields the lines of the list: the changes by rules, what is left, and skipped."""
+    used: set[str] = set()
+    for each in results:
+        if each.is_changed:
+            used |= each.changes.keys()
+            told = [
+                " ".join([rule, ",".join(places)]).strip()
+                for rule, places in each.changes.items()
+            ]
+            yield f"changes  {each.path}: {'; '.join(told)}"
+    for each in results:
+        for place, rule, text in each.notes:
+            yield f"decide   {each.path}:{place}: {rule}: {text}"
+        if each.reason:
+            yield f"skipped  {each.path}: {each.reason}"
+    for known in RULES:
+        if known.name in used:
+            page, _, section = known.page.partition("#")
+            place = f", {section.replace('-', ' ')}" if section else ""
+            yield f"rule     {known.name}: see the guide's page {page}{place}"
+
+
+def write(changed: Iterable[Result]) -> int:
+    """Writes the new texts, prints where copies are, and returns how many failed."""
+    copies = files.copies_folder()
+    failed = 0
+    for each in changed:
+        assert each.source is not None
+        try:
+            if copy := files.replace(each.source, each.text, copies):
+                log.info(f"{each.path}: the file as it was is {copy}")
+        except files.SkippedError as error:
+            failed += 1
+            log.info(f"{each.path}: {error}")
+    return failed

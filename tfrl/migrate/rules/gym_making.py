@@ -1,0 +1,139 @@
+"""How a program makes environments of gym."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import libcst as cst
+
+from tfrl.migrate import names
+from tfrl.migrate.rule import File, Rule, argument, text_in
+from tfrl.migrate.rules.gym_values import (
+    is_method,
+    is_self,
+)
+from tfrl.migrate.scopes import Scope
+
+PAGE = "from_tf_agents#environments-of-gym"
+
+
+_NEWEST = {
+    **dict.fromkeys(("Pendulum", "FrozenLake", "FrozenLake8x8", "Blackjack"), 1),
+    **dict.fromkeys(("CliffWalking",), 1),
+    **dict.fromkeys(("LunarLander", "LunarLanderContinuous", "BipedalWalker"), 3),
+    **dict.fromkeys(("BipedalWalkerHardcore", "CarRacing"), 3),
+    **dict.fromkeys(("Ant", "HalfCheetah", "Hopper", "Humanoid", "Pusher"), 4),
+    **dict.fromkeys(("HumanoidStandup", "InvertedDoublePendulum", "Reacher"), 4),
+    **dict.fromkeys(("InvertedPendulum", "Swimmer", "Walker2d", "Taxi"), 4),
+}
+_LOADERS = ("gymnasium.make", "tfrl.environments.suite_gym.load")
+_ATARI = re.compile(
+    r"ALE/\w+-v5|[A-Z]\w*(NoFrameskip|Deterministic)-v[04]|[A-Z]\w+-v4|"
+    r"(BeamRider|Breakout|Enduro|MsPacman|Pong|Qbert|Seaquest|SpaceInvaders)-v0"
+)
+
+
+class Identifiers(Rule):
+    """Names the versions of environments that Gymnasium has."""
+
+    name = "gym-identifiers"
+    page = "migrate#gym"
+    before = 'import gym, tf_agents\nenv = gym.make("Pendulum-v0")\n'
+    after = 'import gymnasium as gym, tfrl\nenv = gym.make("Pendulum-v1")\n'
+    nodes = (cst.SimpleString,)
+
+    def leave(
+        self, original: cst.SimpleString, updated: cst.SimpleString, file: File
+    ) -> Any:
+        """See the base class."""
+        text = text_in(original)
+        name, dash, version = text.rpartition("-v")
+        newest = _NEWEST.get(name)
+        if newest and dash and version.isdigit() and int(version) < newest:
+            new = f"{name}-v{newest}"
+        elif dash and not newest and _ATARI.fullmatch(text):
+            new = f"ale_py:{text}"
+        else:
+            return updated
+        if not _is_loaded(text, file):
+            if newest:
+                file.note(self.name, f"Gymnasium has {new} instead of {text}.")
+            return updated
+        return updated.with_changes(value=original.value.replace(text, new))
+
+
+def _is_loaded(text: str, file: File) -> bool:
+    """Whether the statement's literal goes to a function that makes environments."""
+    literals = {
+        id(x)
+        for x in ast.walk(file.statement)
+        if isinstance(x, ast.Constant) and x.value == text
+    }
+    for loader in ("make", "load", "DEFINE_string", "add_argument"):
+        for call, scope in file.scopes.calls.get(loader, []):
+            known = names.canonical(scope.qualified(ast.unparse(call.func)))
+            if loader in ("make", "load") and known not in _LOADERS:
+                continue
+            for given in [*call.args, *(x.value for x in call.keywords)]:
+                if any(id(x) in literals for x, _ in file.scopes.origins(given, scope)):
+                    return True
+    return False
+
+
+class Rendering(Rule):
+    """Gives the mode of rendering where the environment is made."""
+
+    name = "gym-rendering"
+    page = PAGE
+    before = (
+        'import gym, tf_agents\nenv = gym.make("CartPole-v1")\n'
+        'frame = env.render(mode="rgb_array")\n'
+    )
+    after = (
+        "import gymnasium as gym, tfrl\n"
+        'env = gym.make("CartPole-v1", render_mode="rgb_array")\n'
+        "frame = env.render()\n"
+    )
+    nodes = (cst.Call,)
+
+    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+        """See the base class."""
+        if is_method(original, "render", file) and not is_self(
+            original.func.value,
+            file,
+        ):
+            mode = argument(original, "mode", 0)
+            made = file.scopes.origins(
+                file.expression(original.func.value),
+                file.scope,
+            )
+            is_gyms = all(_is_make(x, place) for x, place in made)
+            return updated.with_changes(args=[]) if mode and is_gyms else updated
+        if file.known(original.func) != "gymnasium.make" or argument(
+            updated, "render_mode"
+        ):
+            return updated
+        modes = {mode for mode, call in _modes(file) if call == file.line}
+        if len(modes) != 1 or not updated.args:
+            return updated
+        made = cst.parse_expression(f"f(a, render_mode={modes.pop()})")
+        last = updated.args[-1].with_changes(comma=made.args[0].comma)
+        return updated.with_changes(args=[*updated.args[:-1], last, made.args[1]])
+
+
+def _is_make(node: ast.AST | None, scope: Scope) -> bool:
+    name = scope.qualified(ast.unparse(node.func)) if isinstance(node, ast.Call) else ""
+    return names.canonical(name) == "gymnasium.make"
+
+
+def _modes(file: File) -> Iterable[tuple[str, int]]:
+    """Yields the modes in calls of render, with the lines that make the environment."""
+    for call, scope in file.scopes.calls.get("render", []):
+        given = [x.value for x in call.keywords if x.arg == "mode"] + call.args
+        if given and isinstance(call.func, ast.Attribute):
+            for made, place in file.scopes.origins(call.func.value, scope):
+                if isinstance(made, ast.Call) and _is_make(made, place):
+                    yield f'"{ast.literal_eval(given[0])}"', made.lineno

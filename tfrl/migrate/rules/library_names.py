@@ -1,0 +1,335 @@
+"""Names of libraries: packages that are renamed, names that moved or are gone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import libcst as cst
+
+from tfrl.migrate import names
+from tfrl.migrate.rule import File, Rule, argument, text_in, text_of
+from tfrl.migrate.rules import tables
+
+# The import statements that keep the name by which a program uses a package.
+_KEPT = {
+    "gym": "gymnasium as gym",
+    "tf_keras": "keras as tf_keras",
+    "reverb": "from tfrl import replay_service as reverb",
+}
+
+
+class Packages(Rule):
+    """Renames the packages in imports, and where a program uses them by their names."""
+
+    name = "packages"
+    page = "from_tf_agents"
+    before = "import gym, os\nimport reverb\nfrom acme import specs\nimport tf_agents\n"
+    after = (
+        "import gymnasium as gym, os\nfrom tfrl import replay_service as reverb\n"
+        "from tfrl.acme import specs\nimport tfrl\n"
+    )
+    nodes = (cst.Import, cst.ImportFrom, cst.Name)
+    table: ClassVar[dict[str, str]] = {}
+
+    def leave(self, original: Any, updated: Any, file: File) -> Any:
+        """See the base class."""
+        if isinstance(original, cst.Name):
+            return self._name(original, updated, file)
+        if isinstance(original, cst.ImportFrom):
+            return self._import_from(updated, file)
+        return self._import(updated, file)
+
+    def _target(self, name: str, file: File) -> str:
+        """Returns the full name to import for one."""
+        if name.partition(".")[0] in file.own:
+            return name
+        new = names.moved(name, self.table, is_exact=False) if self.table else None
+        return new or (name if self.table else names.renamed(name))
+
+    def _name(self, original: cst.Name, updated: cst.Name, file: File) -> Any:
+        """Renames a package where it is used, if an import binds its own name."""
+        parent = file.above[-1]
+        if original.value not in ("tf_agents", "acme") or (
+            isinstance(parent, cst.Attribute) and parent.attr is original
+        ):
+            return updated
+        is_part = isinstance(parent, cst.ImportAlias | cst.Import | cst.ImportFrom)
+        is_key = isinstance(parent, cst.Arg) and parent.keyword is original
+        around = [x for x in file.above if isinstance(x, cst.Import | cst.ImportFrom)]
+        if is_part or is_key or around or file.full_name(original) != original.value:
+            return updated
+        return cst.parse_expression(names.renamed(original.value))
+
+    def _import(self, updated: cst.Import, file: File) -> Any:
+        kept, lines = [], []
+        for alias in updated.names:
+            old = text_of(alias.name)
+            new = self._target(old, file)
+            root = old.partition(".")[0]
+            if new == old:
+                kept.append(alias.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+                continue
+            if alias.asname:
+                texts = [f"{new} as {text_of(alias.asname.name)}"]
+            elif root in _KEPT:
+                texts = [new] if "." in old and root != "reverb" else []
+                texts.append(_KEPT[root])
+            else:
+                texts = [new]
+            for text in texts:
+                if " import " in text:
+                    lines.append(_statement(text))
+                else:
+                    made = _statement(f"import {text}").names
+                    kept += [
+                        x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in made
+                    ]
+        if not lines and [x.evaluated_name for x in kept] == [
+            x.evaluated_name for x in updated.names
+        ]:
+            return updated
+        if not kept and len(lines) == 1:
+            return lines[0].with_changes(semicolon=updated.semicolon)
+        first = [updated.with_changes(names=kept)] if kept else []
+        return cst.FlattenSentinel([*first, *lines]) if lines else first[0]
+
+    def _import_from(self, updated: cst.ImportFrom, file: File) -> Any:
+        old = text_of(updated.module)
+        if updated.relative or not old:
+            return updated
+        if isinstance(updated.names, cst.ImportStar):
+            return self._with_module(updated, old, self._target(old, file))
+        groups: dict[str, list[cst.ImportAlias]] = {}
+        for alias in updated.names:
+            name = alias.evaluated_name
+            module, _, last = self._target(f"{old}.{name}", file).rpartition(".")
+            if last != name:
+                alias = alias.with_changes(
+                    name=cst.Name(last),
+                    asname=alias.asname
+                    or _statement(f"import x as {name}").names[0].asname,
+                )
+            groups.setdefault(module, []).append(alias)
+        if len(groups) == 1:
+            (module, aliases), *_ = groups.items()
+            if any(x is not y for x, y in zip(aliases, updated.names, strict=True)):
+                updated = updated.with_changes(names=aliases)
+            return self._with_module(updated, old, module)
+        return cst.FlattenSentinel(
+            [
+                _statement(
+                    f"from {names.renamed(module)} import "
+                    + ", ".join(
+                        x.evaluated_name
+                        + (f" as {x.evaluated_alias}" if x.asname else "")
+                        for x in aliases
+                    )
+                )
+                for module, aliases in groups.items()
+            ]
+        )
+
+    def _with_module(self, updated: Any, old: str, new: str) -> Any:
+        if new == old:
+            return updated
+        return updated.with_changes(module=cst.parse_expression(new))
+
+
+class MovedNames(Packages):
+    """Gives names that have another place the new one, in imports and in use."""
+
+    nodes = (cst.Import, cst.ImportFrom, cst.Attribute)
+
+    def leave(self, original: Any, updated: Any, file: File) -> Any:
+        """See the base class."""
+        if not isinstance(original, cst.Attribute):
+            return super().leave(original, updated, file)
+        old = file.full_name(original)
+        if not old or _is_in_import(file):
+            return updated
+        new = names.moved(old, self.table, is_exact=True)
+        return updated if new is None else file.written(new, text_of(original))
+
+
+def _is_in_import(file: File) -> bool:
+    return any(isinstance(x, cst.Import | cst.ImportFrom) for x in file.above)
+
+
+def _statement(text: str) -> Any:
+    return cst.parse_statement(text).body[0]
+
+
+class OldPlaces(MovedNames):
+    """Names of TF-Agents that releases since 0.3 have moved."""
+
+    name = "moved-names"
+    page = "from_tf_agents#names-that-are-gone"
+    before = (
+        "from tf_agents.environments import suite_gym, time_step as ts\n"
+        "from tf_agents.agents.dqn import dqn_agent\n"
+        "loss = dqn_agent.element_wise_squared_loss\n"
+    )
+    after = (
+        "from tfrl.environments import suite_gym\n"
+        "from tfrl.trajectories import time_step as ts\n"
+        "from tfrl.agents.dqn import dqn_agent\n"
+        "from tfrl.utils.common import element_wise_squared_loss\n"
+        "loss = element_wise_squared_loss\n"
+    )
+    table = names.gone_names()
+
+
+class KerasNames(MovedNames):
+    """Names that only Keras 2 has."""
+
+    name = "keras-names"
+    page = "from_tf_agents#changes-in-the-dependencies"
+    before = (
+        "import tensorflow as tf\nimport tf_agents\n"
+        "optimizer = tf.keras.optimizers.legacy.Adam(1e-3)\n"
+        "huber = tf.keras.losses.Huber(reduction=tf.losses.Reduction.NONE)\n"
+        "squared = tf.losses.mean_squared_error\n"
+    )
+    after = (
+        "import tensorflow as tf\nimport tfrl\n"
+        "optimizer = tf.keras.optimizers.Adam(1e-3)\n"
+        'huber = tf.keras.losses.Huber(reduction="none")\n'
+        "squared = tf.losses.MSE\n"
+    )
+    table = tables.KERAS
+
+
+class OldTensorFlow(MovedNames):
+    """Names of TensorFlow 1 that tf.compat.v1 has."""
+
+    name = "tensorflow-1-names"
+    page = "from_tf_agents#changes-in-the-dependencies"
+    before = (
+        "import tensorflow as tf\nimport tf_agents\ntf.enable_v2_behavior()\n"
+        "optimizer = tf.train.AdamOptimizer(1e-3)\n"
+    )
+    after = (
+        "import tensorflow as tf\nimport tfrl\ntf.compat.v1.enable_v2_behavior()\n"
+        "optimizer = tf.compat.v1.train.AdamOptimizer(1e-3)\n"
+    )
+    table = tables.TENSORFLOW
+
+
+class NumpyNames(MovedNames):
+    """Names that are gone from NumPy."""
+
+    name = "numpy-names"
+    page = "migrate#numpy"
+    before = (
+        "import numpy as np\nimport tf_agents\n"
+        "x = np.zeros(3, np.float) + np.product((2, 3)) + np.Inf\n"
+    )
+    after = (
+        "import numpy as np\nimport tfrl\n"
+        "x = np.zeros(3, float) + np.prod((2, 3)) + np.inf\n"
+    )
+    table = tables.NUMPY
+
+
+class GymNames(MovedNames):
+    """Names that Gymnasium has renamed."""
+
+    name = "gym-names"
+    page = "migrate#gym"
+    before = "import gym, tf_agents\nenv = gym.wrappers.FrameStack(env, 4)\n"
+    after = (
+        "import gymnasium as gym, tfrl\n"
+        "env = gym.wrappers.FrameStackObservation(env, 4)\n"
+    )
+    table = tables.GYM
+
+
+class GinNames(MovedNames):
+    """The module gin.tf, which needs tf.estimator, becomes gin."""
+
+    name = "gin"
+    page = "from_tf_agents#gin"
+    before = "import gin.tf\nimport tf_agents\n"
+    after = "import gin\nimport tfrl\n"
+    table: ClassVar[dict[str, str]] = {"gin.tf": "gin"}
+
+
+class ModuleStrings(Rule):
+    """Renames modules in strings that are imported."""
+
+    name = "module-strings"
+    page = "from_tf_agents"
+    before = (
+        "import importlib\nimport tf_agents\n"
+        'dqn = importlib.import_module("tf_agents.agents.dqn.dqn_agent")\n'
+    )
+    after = (
+        "import importlib\nimport tfrl\n"
+        'dqn = importlib.import_module("tfrl.agents.dqn.dqn_agent")\n'
+    )
+    nodes = (cst.Call,)
+
+    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+        """See the base class."""
+        found = file.full_name(original.func) or text_of(original.func)
+        given = argument(updated, "name", 0)
+        old = text_in(given.value) if given else ""
+        if found not in ("importlib.import_module", "__import__") or not old:
+            return updated
+        if old.partition(".")[0] in file.own:
+            return updated
+        new = names.renamed(old)
+        new = names.moved(new, OldPlaces.table, is_exact=False) or new
+        if new == old or given is None:
+            return updated
+        literal = given.value
+        text = literal.value.replace(old, new)
+        return updated.with_deep_changes(literal, value=text)
+
+
+class AbsentNames(Rule):
+    """Says above a line what to use instead of a name that there is not."""
+
+    name = "absent-names"
+    page = "from_tf_agents#what-is-not-here"
+    before = "from tf_agents.policies import py_tf_policy\n"
+    after = (
+        "# tfrl migrate: tfrl.policies.py_tf_policy: TF-Agents has it, tfrl does not: "
+        "use tfrl.policies.py_tf_eager_policy.\n"
+        "from tfrl.policies import py_tf_policy\n"
+    )
+    nodes = (cst.Import, cst.ImportFrom, cst.Attribute)
+
+    def leave(self, original: Any, updated: Any, file: File) -> Any:
+        """See the base class."""
+        for name in self._used(original, file):
+            if name.partition(".")[0] in file.own:
+                continue
+            text = _absence(name)
+            if isinstance(original, cst.Attribute):
+                # It may be an attribute of a class; and its import is remarked on.
+                root = file.scope.qualified(text_of(original).partition(".")[0])
+                text = "" if "tfrl has no" in text or _absence(root) else text
+            if text:
+                file.remark(self.name, text)
+        return updated
+
+    def _used(self, node: Any, file: File) -> list[str]:
+        """Returns the full names that an import or an expression uses."""
+        if isinstance(node, cst.Attribute):
+            is_part = isinstance(file.above[-1], cst.Attribute)
+            name = "" if is_part or _is_in_import(file) else file.full_name(node)
+            return [name] if name else []
+        if isinstance(node, cst.Import):
+            return [text_of(alias.name) for alias in node.names]
+        if node.relative or isinstance(node.names, cst.ImportStar):
+            return [] if node.relative else [text_of(node.module)]
+        return [f"{text_of(node.module)}.{x.evaluated_name}" for x in node.names]
+
+
+def _absence(name: str) -> str:
+    """Returns what to write instead of a name that there is not; "" for others."""
+    known = names.canonical(name)
+    moved = names.moved(known, OldPlaces.table, is_exact=False) or known
+    is_ours = known.partition(".")[0] == "tfrl"
+    return (is_ours and names.explanation(moved)) or tables.remark(known) or ""

@@ -219,3 +219,32 @@ def test_a_folder_of_an_environment_is_left_out(tmp_path):
         (tmp_path / name / "a.py").write_text(OLD)
     (tmp_path / "venv" / "pyvenv.cfg").write_text("")
     assert list(files.found(tmp_path)) == []
+
+
+def test_files_that_step_a_moved_environment_are_moved_or_told(program):
+    step = "from walk import Walk\nenv = Walk()\nobs, r, done, _ = env.step(0)\n"
+    results = program(
+        walk="import gym\nclass Walk(gym.Env):\n    pass\n",
+        train=f"{OLD}import walk\n",
+        play=step,
+        baseline=f"import stable_baselines3\n{step}",
+    )
+    assert "terminated, truncated, _ = env.step(0)" in results["play.py"].text
+    assert not results["baseline.py"].is_changed
+    assert results["baseline.py"].reason.startswith("not moved, unlike ")
+    assert results["baseline.py"].reason.endswith("walk.py")
+
+
+def test_a_fault_of_a_rule_stops_one_file_alone(program, monkeypatch):
+    def fail(source, file, rules):
+        raise RuntimeError(f"{source!r} is strange")
+
+    rewrite = programs.rewriting.rewrite
+    monkeypatch.setattr(
+        programs.rewriting,
+        "rewrite",
+        lambda source, *rest: (fail if "odd" in source else rewrite)(source, *rest),
+    )
+    results = program(a=f"{OLD}odd = 1\n", b=OLD)
+    assert results["a.py"].reason.startswith("a rule fails, which is a fault of tfrl")
+    assert changed(results) == {"b.py"}

@@ -147,6 +147,10 @@ def test_the_page_shows_the_rules_as_they_are(monkeypatch):
             "from tfrl.environments import suite_gym\n"
             "e = suite_gym.load('A-v1')\nt = e.reset()\n",
         ),
+        (
+            'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
+            'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
+        ),
         # Names of environments where they are loaded, and nowhere else.
         (
             "n = 'Taxi-v3'\nm = 'Taxi-v3'\ne = gym.make(n)\n",

@@ -157,16 +157,19 @@ def _chosen(modules: list[_Module]) -> list[_Module]:
     """Returns the files of programs that use the libraries."""
     chosen = [x for x in modules if x.roots & set(names.LIBRARIES) - x.own]
     folders = {module.folder for module in chosen}
-    waiting = [x for x in modules if x not in chosen and not x.roots & _OTHERS]
-    for module in list(waiting):
-        is_near = folders & {module.folder, *module.folder.parents}
-        if is_near and module.roots & _GYM:
-            chosen.append(module)
-            waiting.remove(module)
+    waiting = [x for x in modules if x not in chosen]
+    near = [
+        x for x in waiting if x.roots & _GYM and folders & {x.folder, *x.folder.parents}
+    ]
+    chosen += [x for x in near if not x.roots & _OTHERS]
     for module in chosen:  # It grows.
-        for each in [x for x in waiting if x.is_imported_by(module)]:
-            chosen.append(each)
-            waiting.remove(each)
+        for each in [x for x in waiting if x not in chosen]:
+            # Environments of gym lead to the files that step them.
+            uses = module.roots & _GYM and module.is_imported_by(each)
+            if uses and each.roots & _OTHERS:
+                each.result.reason = f"not moved, unlike {module.result.path}"
+            elif uses or each.is_imported_by(module):
+                chosen.append(each)
     return chosen
 
 
@@ -220,6 +223,9 @@ def _move(module: _Module, environments: dict[_Module, dict[str, bool]]) -> None
             result.text = module.notebook.with_code(code)
     except (files.SkippedError, rewriting.UnreadableError) as error:
         result.reason = str(error)
+        return
+    except Exception as error:  # The other files go on.
+        result.reason = f"a rule fails, which is a fault of tfrl: {error!r}"
         return
     place = module.notebook.place if module.notebook else str
     result.changes = {

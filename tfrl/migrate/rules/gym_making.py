@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import libcst as cst
@@ -13,9 +12,7 @@ from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, argument, text_in
 from tfrl.migrate.rules.gym_values import (
     is_method,
-    is_self,
 )
-from tfrl.migrate.scopes import Scope
 
 PAGE = "from_tf_agents#environments-of-gym"
 
@@ -29,7 +26,11 @@ _NEWEST = {
     **dict.fromkeys(("HumanoidStandup", "InvertedDoublePendulum", "Reacher"), 4),
     **dict.fromkeys(("InvertedPendulum", "Swimmer", "Walker2d", "Taxi"), 4),
 }
-_LOADERS = ("gymnasium.make", "tfrl.environments.suite_gym.load")
+_LOADERS = (
+    "gymnasium.make",
+    "tfrl.environments.suite_gym.load",
+    "tfrl.environments.suite_mujoco.load",
+)
 _ATARI = re.compile(
     r"ALE/\w+-v5|[A-Z]\w*(NoFrameskip|Deterministic)-v[04]|[A-Z]\w+-v4|"
     r"(BeamRider|Breakout|Enduro|MsPacman|Pong|Qbert|Seaquest|SpaceInvaders)-v0"
@@ -101,39 +102,52 @@ class Rendering(Rule):
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """See the base class."""
-        if is_method(original, "render", file) and not is_self(
-            original.func.value,
-            file,
-        ):
-            mode = argument(original, "mode", 0)
-            made = file.scopes.origins(
-                file.expression(original.func.value),
-                file.scope,
-            )
-            is_gyms = all(_is_make(x, place) for x, place in made)
-            return updated.with_changes(args=[]) if mode and is_gyms else updated
-        if file.known(original.func) != "gymnasium.make" or argument(
-            updated, "render_mode"
-        ):
+        if file.known(original.func) == "gymnasium.make":
+            text = ast.unparse(file.expression(original))
+            modes = {
+                mode
+                for call in ast.walk(file.statement)
+                if isinstance(call, ast.Call) and ast.unparse(call) == text
+                for mode in _modes(call, file)
+            }
+            return _with_mode(updated, *modes) if len(modes) == 1 else updated
+        if not is_method(original, "render", file):
             return updated
-        modes = {mode for mode, call in _modes(file) if call == file.line}
-        if len(modes) != 1 or not updated.args:
+        receiver = file.expression(original.func.value)
+        made = [x for x, _ in file.scopes.origins(receiver, file.scope)]
+        if not all(isinstance(x, ast.Call) and _is_make(x, file) for x in made):
             return updated
-        made = cst.parse_expression(f"f(a, render_mode={modes.pop()})")
-        last = updated.args[-1].with_changes(comma=made.args[0].comma)
-        return updated.with_changes(args=[*updated.args[:-1], last, made.args[1]])
+        given = argument(original, "mode", 0)
+        modes = {mode for x in made for mode in _modes(x, file)}
+        if given is None or len(modes) != 1 or None in modes:
+            has_mode = any("render_mode" in ast.unparse(x) for x in made if x)
+            if not (has_mode or modes):
+                file.note(self.name, "give gym.make a render_mode, to see it drawn.")
+            return updated
+        return updated.with_changes(args=[])
 
 
-def _is_make(node: ast.AST | None, scope: Scope) -> bool:
-    name = scope.qualified(ast.unparse(node.func)) if isinstance(node, ast.Call) else ""
+def _with_mode(call: cst.Call, mode: str | None) -> cst.Call:
+    """Returns a call of gym.make with a mode of rendering."""
+    if mode is None or argument(call, "render_mode") or not call.args:
+        return call
+    made = cst.parse_expression(f'f(a, render_mode="{mode}")').args
+    last = call.args[-1].with_changes(comma=made[0].comma)
+    return call.with_changes(args=[*call.args[:-1], last, made[1]])
+
+
+def _is_make(node: ast.Call, file: File) -> bool:
+    name = file.scopes.module.qualified(ast.unparse(node.func))
     return names.canonical(name) == "gymnasium.make"
 
 
-def _modes(file: File) -> Iterable[tuple[str, int]]:
-    """Yields the modes in calls of render, with the lines that make the environment."""
+def _modes(made: ast.AST | None, file: File) -> set[str | None]:
+    """Returns the modes in which an environment is drawn; None for an unknown one."""
+    modes: set[str | None] = set()
     for call, scope in file.scopes.calls.get("render", []):
         given = [x.value for x in call.keywords if x.arg == "mode"] + call.args
         if given and isinstance(call.func, ast.Attribute):
-            for made, place in file.scopes.origins(call.func.value, scope):
-                if isinstance(made, ast.Call) and _is_make(made, place):
-                    yield f'"{ast.literal_eval(given[0])}"', made.lineno
+            mode = getattr(given[0], "value", None)
+            if any(x is made for x, _ in file.scopes.origins(call.func.value, scope)):
+                modes.add(mode if isinstance(mode, str) else None)
+    return modes

@@ -74,12 +74,12 @@ def moved(name: str, table: dict[str, str], *, is_exact: bool) -> str | None:
     for part in [known] if is_exact else _prefixes(known):
         if part in table:
             new = table[part] + known[len(part) :]
-            root = known.partition(".")[0]
-            if not new.startswith(f"{root}."):
-                return new
             # A program that writes tf.keras.X goes on with tf.keras.
-            stem = name.removesuffix(known[len(root) :])
-            return renamed(stem + new[len(root) :])
+            for root in reversed(_prefixes(known)):
+                rest = known[len(root) :]
+                if rest and name.endswith(rest) and new.startswith(f"{root}."):
+                    return renamed(name.removesuffix(rest) + new[len(root) :])
+            return new
     return None
 
 

@@ -146,6 +146,8 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> tuple[Result, _Module | Non
         result.text = result.source.text
         if path.suffix != ".gin":
             return result, _Module(result, root)
+        if (root / "tf_agents" / "__init__.py").is_file():
+            return result, None  # It belongs to a copy of TF-Agents.
         result.text, result.notes = gin_files.rewrite(result.text)
         result.changes = {"gin": []} if result.is_changed else {}
     except (files.SkippedError, rewriting.UnreadableError) as error:

@@ -56,7 +56,7 @@ class Environments(Rule):
             return _random(original, updated)
         function = file.scope.node
         name = getattr(function, "name", "")
-        if name == "reset" and _is_old(function):
+        if name == "reset" and _is_old(file.scope):
             return self._reset_value(updated)
         if name in _steps(file.scope):
             return self._step_value(updated, file)
@@ -65,7 +65,7 @@ class Environments(Rule):
     def _function(self, updated: cst.FunctionDef, file: File) -> Any:
         """Adds the arguments of reset, and seeds the base class."""
         function = file.scope.node
-        if updated.name.value != "reset" or not _is_old(function):
+        if updated.name.value != "reset" or not _is_old(file.scope):
             return updated
         if not any(isinstance(x, ast.Return) and x.value for x in ast.walk(function)):
             file.note(self.name, "reset returns nothing: an observation and {}.")
@@ -79,6 +79,8 @@ class Environments(Rule):
         star = made.star_arg if not params.kwonly_params else params.star_arg
         if isinstance(params.star_arg, cst.Param):
             star = params.star_arg
+        if not added:
+            return updated
         params = params.with_changes(
             star_arg=star, kwonly_params=[*params.kwonly_params, *added]
         )
@@ -105,9 +107,8 @@ class Environments(Rule):
         if value is None or called(value) == "reset":
             return updated
         bare = isinstance(value, cst.Tuple) and not value.lpar
-        if isinstance(value, cst.Tuple) and isinstance(
-            value.elements[-1].value, cst.Dict
-        ):
+        last = value.elements[-1].value if isinstance(value, cst.Tuple) else None
+        if isinstance(last, cst.Dict) or (last is not None and "info" in code(last)):
             return updated
         if bare or isinstance(value, cst.IfExp | cst.Lambda | cst.Yield):
             value = cst.parse_expression(f"({code(value)})")
@@ -151,13 +152,26 @@ _RANDOM = {
 }
 
 
-def _is_old(function: ast.AST) -> bool:
-    """Whether a method lacks the arguments of Gymnasium's reset."""
-    arguments = getattr(function, "args", None)
+def _is_old(scope: Scope) -> bool:
+    """Whether a method has not the arguments of Gymnasium's reset, or not its value.
+
+    gym 0.22 has the arguments, and four values of `step` in the same class.
+    """
+    arguments = getattr(scope.node, "args", None)
     if arguments is None or not arguments.args:
         return False
     known = {x.arg for x in (*arguments.args, *arguments.kwonlyargs)}
-    return not {"seed", "options"} <= known
+    owner = scope.owner
+    returned = [
+        each.value
+        for method in getattr(owner.node if owner else None, "body", ())
+        if getattr(method, "name", "") in _steps(scope)
+        for each in ast.walk(method)
+        if isinstance(each, ast.Return)
+    ]
+    return not {"seed", "options"} <= known or any(
+        isinstance(x, ast.Tuple) and len(x.elts) == 4 for x in returned
+    )
 
 
 def _steps(scope: Scope) -> set[str]:

@@ -159,8 +159,27 @@ def _statement(text: str) -> Any:
     return cst.parse_statement(text).body[0]
 
 
+_OF_ACME = [
+    "bc",
+    "bcq",
+    "crr",
+    "d4pg",
+    "ddpg",
+    "dmpo",
+    "dqfd",
+    "dqn",
+    "impala",
+    "iqn",
+    "mcts",
+    "mpo",
+    "r2d2",
+    "r2d3",
+    "svg0_prior",
+]
+
+
 class OldPlaces(MovedNames):
-    """Names of TF-Agents that releases since 0.3 have moved."""
+    """Names that TF-Agents has moved since release 0.3, and Acme since 0.1."""
 
     name = "moved-names"
     page = "from_tf_agents#names-that-are-gone"
@@ -176,7 +195,11 @@ class OldPlaces(MovedNames):
         "from tfrl.utils.common import element_wise_squared_loss\n"
         "loss = element_wise_squared_loss\n"
     )
-    table = names.gone_names()
+    table: ClassVar[dict[str, str]] = {
+        **names.gone_names(),
+        **{f"tfrl.acme.{x}": f"tfrl.acme.tf.{x}" for x in ("networks", "losses")},
+        **{f"tfrl.acme.agents.{x}": f"tfrl.acme.agents.tf.{x}" for x in _OF_ACME},
+    }
 
 
 class KerasNames(MovedNames):

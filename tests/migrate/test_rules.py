@@ -62,6 +62,12 @@ def test_the_page_shows_the_rules_as_they_are(monkeypatch):
             "from acme.agents import d4pg\nfrom acme import networks\n",
             "from tfrl.acme.agents.tf import d4pg\nfrom tfrl.acme.tf import networks\n",
         ),
+        (
+            "from tf_agents.environments import (\n    utils,  # checks\n"
+            "    time_step,  # steps\n    wrappers,\n)\n",
+            "from tfrl.environments import (\n    utils,  # checks\n"
+            "    wrappers,\n)\nfrom tfrl.trajectories import time_step\n",
+        ),
         ("import reverb.client\n", "from tfrl import replay_service as reverb\n"),
         (
             "from reverb import Table as T\n",
@@ -154,6 +160,17 @@ def test_the_page_shows_the_rules_as_they_are(monkeypatch):
         (
             'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
             'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
+        ),
+        (
+            'e = gym.make("A-v1")\nself.o = e.reset()\na = b = e.reset()\n'
+            "a, b, c = e.reset()\no, r, done, *x = e.step(0)\n",
+            'e = gym.make("A-v1")\nself.o, _ = e.reset()\na = b = e.reset()[0]\n'
+            "a, b, c = e.reset()[0]\no, r, terminated, truncated, *x = e.step(0)\n"
+            "done = terminated or truncated\n",
+        ),
+        (
+            'e = gym.make("A-v1")\ndef f():\n    return e.reset()\n',
+            'e = gym.make("A-v1")\ndef f():\n    return e.reset()[0]\n',
         ),
         # Names of environments where they are loaded, and nowhere else.
         (

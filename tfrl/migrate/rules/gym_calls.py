@@ -12,6 +12,7 @@ from tfrl.migrate.rules.gym_values import (
     called,
     flags_of,
     is_method,
+    is_own,
     is_self,
     tuple_of,
 )
@@ -43,22 +44,31 @@ class Calls(Rule):
             return self._call(original, updated, file)
         if isinstance(original, cst.Expr):
             return self._seed(original, updated, file)
-        if len(updated.targets) != 1:
-            return updated
         target = updated.targets[0].target
         elements = target.elements if isinstance(target, cst.Tuple) else ()
-        if isinstance(target, cst.Name) and is_method(original.value, "reset", file):
-            return updated.with_changes(
-                targets=[cst.AssignTarget(tuple_of([target, cst.Name("_")]))]
-            )
+        if is_method(original.value, "reset", file):
+            return self._reset(updated, elements, file)
         if len(elements) == 4 and called(original.value) == "step":
             return self._step(original, updated, file)
-        if isinstance(target, cst.Name) and is_method(original.value, "step", file):
+        if not elements and is_method(original.value, "step", file):
             file.note(
                 self.name,
-                f"{target.value} has five values: terminated and truncated, not done.",
+                f"{code(target)} has five values: terminated and truncated, not done.",
             )
         return updated
+
+    def _reset(self, updated: cst.Assign, elements: Any, file: File) -> Any:
+        """Assigns the observation of a reset."""
+        target = updated.targets[0].target
+        if len(elements) == 2:
+            second = code(elements[1].value)
+            if second != "_" and "info" not in second:
+                file.note(self.name, f"{second} is the info of Gymnasium's reset here.")
+            return updated
+        if elements or len(updated.targets) > 1:
+            return updated.with_changes(value=_first(updated.value))
+        pair = tuple_of([target, cst.Name("_")])
+        return updated.with_changes(targets=[cst.AssignTarget(pair)])
 
     def _step(self, original: cst.Assign, updated: cst.Assign, file: File) -> Any:
         """Writes five targets for four, and the old flag after them."""
@@ -73,31 +83,32 @@ class Calls(Rule):
                 )
             return updated
         target = updated.targets[0].target
-        first, second, done, info = (x.value for x in target.elements)
-        if code(done) == "_":
-            flags = [cst.Name("_"), cst.Name("_")]
-        else:
-            flags = [cst.Name(x) for x in flags_of(file)]
-        five = tuple_of([first, second, *flags, info]).with_changes(
-            lpar=target.lpar, rpar=target.rpar
+        first, second, done, info = target.elements
+        if any(isinstance(x, cst.StarredElement) for x in (first, second, done)):
+            return updated
+        is_ignored = code(done.value) == "_"
+        flags = [cst.Name(x) for x in (("_", "_") if is_ignored else flags_of(file))]
+        five = [first, second, *map(cst.Element, flags), info]
+        line = updated.with_changes(
+            targets=[cst.AssignTarget(target.with_changes(elements=five))]
         )
-        line = updated.with_changes(targets=[cst.AssignTarget(five)])
-        if code(done) == "_":
+        if is_ignored:
             return line
         value = cst.parse_expression(" or ".join(x.value for x in flags))
-        return cst.FlattenSentinel([line, cst.Assign([cst.AssignTarget(done)], value)])
+        old_flag = cst.Assign([cst.AssignTarget(done.value)], value)
+        return cst.FlattenSentinel([line, old_flag])
 
     def _call(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """Takes the observation of a reset that is part of an expression."""
         parent = file.above[-1]
-        takes_pair = isinstance(
-            parent, cst.Assign | cst.Expr | cst.Subscript | cst.Return | cst.AnnAssign
+        takes_pair = isinstance(parent, cst.Assign | cst.Expr | cst.Subscript) or (
+            isinstance(parent, cst.Return)
+            and is_own(file.scope, file)
+            and getattr(file.scope.node, "name", "") == "reset"
         )
         if takes_pair or not is_method(original, "reset", file):
             return updated
-        return cst.Subscript(
-            updated, [cst.SubscriptElement(cst.Index(cst.Integer("0")))]
-        )
+        return _first(updated)
 
     def _seed(self, original: cst.Expr, updated: cst.Expr, file: File) -> Any:
         """Seeds an environment by its reset."""
@@ -115,3 +126,8 @@ class Calls(Rule):
         function = call.func.with_changes(attr=cst.Name("reset"))
         seed = cst.parse_expression(f"f(seed={code(call.args[0].value)})").args
         return updated.with_changes(value=call.with_changes(func=function, args=seed))
+
+
+def _first(pair: cst.BaseExpression) -> cst.Subscript:
+    """Returns the first part of a pair."""
+    return cst.Subscript(pair, [cst.SubscriptElement(cst.Index(cst.Integer("0")))])

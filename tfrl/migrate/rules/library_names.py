@@ -115,19 +115,13 @@ class Packages(Rule):
             if any(x is not y for x, y in zip(aliases, updated.names, strict=True)):
                 updated = updated.with_changes(names=aliases)
             return self._with_module(updated, old, module)
-        return cst.FlattenSentinel(
-            [
-                _statement(
-                    f"from {names.renamed(module)} import "
-                    + ", ".join(
-                        x.evaluated_name
-                        + (f" as {x.evaluated_alias}" if x.asname else "")
-                        for x in aliases
-                    )
-                )
-                for module, aliases in groups.items()
-            ]
-        )
+        (module, aliases), *rest = groups.items()
+        if not updated.lpar:
+            last = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            aliases = [*aliases[:-1], last]
+        new = names.renamed(module)
+        first = self._with_module(updated.with_changes(names=aliases), old, new)
+        return cst.FlattenSentinel([first, *(_import_of(*each) for each in rest)])
 
     def _with_module(self, updated: Any, old: str, new: str) -> Any:
         if new == old:
@@ -153,6 +147,14 @@ class MovedNames(Packages):
 
 def _is_in_import(file: File) -> bool:
     return any(isinstance(x, cst.Import | cst.ImportFrom) for x in file.above)
+
+
+def _import_of(module: str, aliases: list[cst.ImportAlias]) -> Any:
+    names_of = [
+        x.evaluated_name + (f" as {x.evaluated_alias}" if x.asname else "")
+        for x in aliases
+    ]
+    return _statement(f"from {names.renamed(module)} import {', '.join(names_of)}")
 
 
 def _statement(text: str) -> Any:

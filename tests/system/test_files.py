@@ -121,6 +121,7 @@ WRITERS = {
     "tfrl/distribute/weights/host_relay.py": "a descriptor without a name",
     "tfrl/loggers/csv.py": PRIVATE,
     "tfrl/loggers/tf_summary.py": "tensorboard, which `run_files.check_links` checks",
+    "tfrl/migrate/files.py": "a copy, in a new folder of the user's",
     "tfrl/policies/exporting/formats.py": PRIVATE,
     "tfrl/policies/policy_loader.py": OWN,
     "tfrl/policies/policy_saver.py": OWN,

@@ -87,6 +87,7 @@ STARTERS = {
     "tfrl/compilation/gpu_calls.py": "Python with -P, since it may import no `system`",
     "tfrl/compilation/processors.py": "/usr/sbin/sysctl",
     "tfrl/environments/gymnasium/vector_py_environment.py": "Gymnasium's workers",
+    "tfrl/migrate/files.py": "git ls-tree, which runs nothing of a checkout",
     "tfrl/system/default/multiprocessing_core.py": "a program's own processes",
     "tfrl/system/interpreter.py": "the way of the others",
     "tfrl/system/interrupts.py": "none: it finds those of multiprocessing",

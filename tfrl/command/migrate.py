@@ -22,6 +22,7 @@ from typing import Any
 from absl import flags
 
 from tfrl.command import parsing, program
+from tfrl.system import log
 
 
 def main(words: Sequence[str]) -> None:
@@ -54,9 +55,10 @@ def _run(given: flags.FlagValues, paths: Sequence[str]) -> None:
     results = programs.migrate(roots)
     changed = [each for each in results if each.is_changed]
     for each in [] if given.check else changed:
-        print(each.diff, end="")
+        # A patch keeps its characters, and a terminal gets no commands.
+        print(log.plain(each.diff) if sys.stdout.isatty() else each.diff, end="")
     for line in programs.report(results):
-        print(line)
+        log.say(line)
     failed = programs.write(changed) if given.write else 0
     done = "changed" if given.write else "would change"
     print(f"{len(changed) - failed} of {len(results)} files {done}.")

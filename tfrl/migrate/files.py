@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import time
 import tokenize
 from collections.abc import Iterator
+
+from tfrl.system import files as whole_files
 
 # In bytes: larger files of code were written by programs. Notebooks hold pictures.
 _LARGEST = {".py": 2_000_000, ".gin": 2_000_000, ".ipynb": 50_000_000}
@@ -119,21 +121,16 @@ def replace(source: Source, text: str, copies: pathlib.Path) -> pathlib.Path | N
                 "it has changed since it was read; run the command again"
             )
         copy = None
-        if not _is_in_git(path):
+        if not _is_in_git(source):
             copy = copies / path.absolute().relative_to(path.absolute().anchor)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, copy)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with whole_files.replacing(path) as new:
+            with new.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            shutil.copymode(path, name)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+            shutil.copymode(path, new)
     except (OSError, UnicodeError) as error:
         raise SkippedError(f"not written: {error}") from None
     return copy
@@ -146,19 +143,21 @@ def copies_folder() -> pathlib.Path:
     return pathlib.Path(base) / "tfrl" / "migrate" / f"{now}_{os.getpid()}"
 
 
-def _is_in_git(path: pathlib.Path) -> bool:
-    """Whether git tracks a file, and has it as it is."""
-    git = ["git", "-c", "core.fsmonitor=false", "-C", str(path.absolute().parent)]
-    for words, expected in (
-        (["ls-files", "--error-unmatch", "-v", "--", path.name], "H "),
-        (["status", "--porcelain", "--ignored", "--", path.name], ""),
-    ):
-        try:
-            told = subprocess.run(
-                [*git, *words], capture_output=True, text=True, timeout=60
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        if told.returncode or (told.stdout[: len(expected) or None] != expected):
-            return False
-    return True
+def _is_in_git(source: Source) -> bool:
+    """Whether the last commit has a file with these bytes.
+
+    They are compared here, since git would run the filters that a folder names.
+    """
+    path = source.path.absolute()
+    git = ["git", "-c", "core.fsmonitor=false", "-C", str(path.parent)]
+    words = ["ls-tree", "HEAD", "--", path.name]
+    try:
+        told = subprocess.run([*git, *words], capture_output=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    if told.returncode or not told.stdout:
+        return False
+    known = told.stdout.split()[2].decode()
+    content = b"blob %d\0" % len(source.data) + source.data
+    kind = "sha1" if len(known) == 40 else "sha256"
+    return hashlib.new(kind, content, usedforsecurity=False).hexdigest() == known

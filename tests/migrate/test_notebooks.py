@@ -80,3 +80,12 @@ def test_another_format_is_told(tmp_path, text):
     path = tmp_path / "a.ipynb"
     path.write_text(text)
     assert "no notebook of format 4" in programs.migrate([path])[0].reason
+
+
+def test_a_line_that_chooses_keras_2_is_told(tmp_path):
+    path = tmp_path / "a.ipynb"
+    cell = "%env TF_USE_LEGACY_KERAS=1\nimport tf_agents"
+    path.write_text(json.dumps(notebook([cell])))
+    (result,) = programs.migrate([path])
+    (note,) = result.notes
+    assert note[2] == "delete the line %env TF_USE_LEGACY_KERAS=1"

@@ -283,7 +283,9 @@ def test_what_a_person_must_decide_is_listed(source, expected, moved):
     assert [x[2] for x in notes_again] == [x[2] for x in notes]
 
 
+@pytest.mark.slow
 def test_names_that_moved_are_where_the_table_says():
+    """It imports TensorFlow."""
     assert len(OldPlaces.table) >= 12
     for old, new in OldPlaces.table.items():
         if names.explanation(new):  # Acme's agents that tfrl does not have.

@@ -84,6 +84,11 @@ class Notebook:
         return _HIDDEN.sub(lambda x: self._magics[int(x[1])], code)
 
     @property
+    def switches(self) -> list[str]:
+        """The lines for IPython and the shell that choose Keras 2."""
+        return [line for line in self._magics if "TF_USE_LEGACY_KERAS" in line]
+
+    @property
     def shown(self) -> str:
         """The code for a person, with the cells' numbers as comments."""
         return _DIVIDER.sub(r"# cell \1\n", self._shown(self.code))

@@ -237,8 +237,11 @@ def _move(module: _Module, environments: dict[_Module, dict[str, bool]]) -> None
     result.notes = [
         (place(line), rule, text) for line, rule, text in sorted(file.notes)
     ]
-    for number, reason in (module.notebook.unread if module.notebook else {}).items():
-        result.notes.append((f"cell {number}", "unread", reason))
+    if module.notebook:
+        for number, reason in module.notebook.unread.items():
+            result.notes.append((f"cell {number}", "unread", reason))
+        for line in module.notebook.switches:
+            result.notes.append(("1", "legacy-keras", f"delete the line {line}"))
 
 
 def report(results: Iterable[Result]) -> Iterator[str]:

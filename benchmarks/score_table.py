@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -76,21 +76,10 @@ processor; on another processor sums are rounded differently, and the run differ
 each row names the commit and the processor, and `benchmarks/scores.csv` also has the
 versions and a checksum of the final weights, which older rows lack.
 """
-_COLUMNS = (
-    "agent",
-    "environment",
-    "steps",
-    "seeds",
-    "mean (95 % interval)",
-    "IQM",
-    "worst",
-    "reference",
-    "comparison",
-    "settings' source",
-    "seconds",
-    "commit",
-    "processor",
-)
+_NAMES = ("agent", "environment")
+_RESULTS = ("steps", "seeds", "mean (95 % interval)", "IQM", "worst")
+_BESIDE = ("reference", "comparison", "settings' source")
+_ORIGIN = ("seconds", "commit", "processor")
 _TAIL = """
 The runs, one row each, are in `benchmarks/scores.csv`. This command trains the
 missing runs and makes this page:
@@ -313,7 +302,7 @@ def write(
         are that were made of their films.
       docs: Where the page is.
     """
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, list[dict[str, str]]] = {}
     commands, shown, old, verdicts = [], [], [], []
     runs_of: dict[str, list[score_pictures.Runs]] = {}
     rows_of = {entry: [row for row in rows if entry.has(row)] for entry in entries}
@@ -324,7 +313,7 @@ def write(
         found = score_verdicts.outcome(own, curves)
         reference, source = _figures(entry, own)
         verdicts.append(score_verdicts.verdict(found, reference, source))
-        lines.setdefault(family_of(entry), []).append(line(entry, own, curves))
+        lines.setdefault(family_of(entry), []).append(cells(entry, own, curves))
         environment = own[0]["environment"]
         commands.append(f"- {entry.agent} on {environment}: `{command(entry)}`")
         known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
@@ -347,7 +336,7 @@ def write(
             score_pictures.save_strip(film, _strip_of(environment, docs))
     text = [_HEAD, score_verdicts.count(verdicts), "", *notes(entries), ""]
     for family, its in lines.items():
-        text += [f"## {family}", "", *head(), *its, ""]
+        text += [f"## {family}", "", *tables(its), ""]
     text += best_evaluations(rows_of, curves)
     text += [
         _PUBLISHED,
@@ -473,9 +462,22 @@ def family_of(entry: Entry) -> str:
     return next(name for name, entries in FAMILIES.items() if entry in entries)
 
 
-def head() -> list[str]:
-    """Returns the first two lines of the table."""
-    return [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
+def tables(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yields the lines of three tables of rows, as one would be wider than a page.
+
+    Args:
+      rows: The results of `cells`. Those without a reference are not in the table of
+        references.
+    """
+    referred = [row for row in rows if row["reference"] or row["settings' source"]]
+    parts = (_RESULTS, rows), (_BESIDE, referred), (_ORIGIN, rows)
+    for number, (columns, own) in enumerate((x, y) for x, y in parts if y):
+        names = (*_NAMES, *columns)
+        yield from [""] * (number > 0)
+        yield f"| {' | '.join(names)} |"
+        yield "|---" * len(names) + "|"
+        for row in own:
+            yield f"| {' | '.join(row[name] for name in names)} |"
 
 
 def picture_of(entry: Entry, environment: str, docs: pathlib.Path = DOCS) -> str:
@@ -485,12 +487,12 @@ def picture_of(entry: Entry, environment: str, docs: pathlib.Path = DOCS) -> str
     return own if exists else f"{_file_name(environment)}.png"
 
 
-def line(
+def cells(
     entry: Entry,
     rows: Sequence[Mapping[str, str]],
     curves: Mapping[score_curves.Key, score_curves.Curve],
-) -> str:
-    """Returns the line of an entry's runs in the table.
+) -> dict[str, str]:
+    """Returns what the tables say of an entry's runs, by their columns.
 
     Args:
       entry: The entry.
@@ -505,7 +507,7 @@ def line(
         [float(row.get("processor_seconds") or row["seconds"]) for row in rows]
     )
     reference_text, own_text = shown
-    cells = (
+    texts = (
         *(entry.agent, environment, f"{steps:,}", str(len(rows))),
         _mean_text(found),
         return_text(statistics.interquartile_mean(found.returns)),
@@ -513,7 +515,8 @@ def line(
         *(reference_text, score_verdicts.text(found, reference, own), own_text),
         *(f"{seconds:.0f}", _all_of(rows, "commit"), _all_of(rows, "processor")),
     )
-    return f"| {' | '.join(cells)} |"
+    names = (*_NAMES, *_RESULTS, *_BESIDE, *_ORIGIN)
+    return dict(zip(names, texts, strict=True))
 
 
 def mean_steps(rows: Sequence[Mapping[str, str]]) -> int:

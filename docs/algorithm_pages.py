@@ -149,14 +149,15 @@ def _scores(arguments: str) -> Iterator[str]:
 
     pictures: dict[str, str] = {}
     curves = score_curves.read()
-    yield from score_table.head()
+    own = []
     for entry, rows in _measured():
         if entry.agent in arguments.split(", "):
-            yield score_table.line(entry, rows, curves)
+            own.append(score_table.cells(entry, rows, curves))
             environment = rows[0]["environment"]
             picture = score_table.picture_of(entry, environment)
             title = f"{entry.agent} on {environment}"
             pictures.setdefault(entry.agent, f"![{title}](../scores/{picture})")
+    yield from score_table.tables(own)
     yield from ("", *pictures.values())
 
 

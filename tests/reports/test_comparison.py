@@ -1,6 +1,8 @@
 """Comparisons of groups of runs: the numbers, the sentence and the files."""
 
 import csv
+import errno
+import os
 
 import numpy as np
 import pytest
@@ -238,6 +240,25 @@ def test_the_files_hold_the_table_and_the_figure(tmp_path):
     with pytest.raises(ValueError, match=r"compare\.png', where there is something "):
         compared.write(tmp_path / "own", overwrite=True)
     assert len([*(tmp_path / "own").iterdir()]) == 1
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_comparison_that_was_cut_short_is_replaced(tmp_path, monkeypatch, number):
+    compared = comparison.compare({"x": {"Cart": runs(1, 2)}})
+    rename, left = os.replace, iter(range(number))
+
+    def run_out(new, path):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(new, path)
+
+    monkeypatch.setattr(os, "replace", run_out)
+    with pytest.raises(OSError, match="No space"):
+        compared.write(tmp_path)
+    monkeypatch.undo()
+    assert len([*tmp_path.iterdir()]) == number
+    compared.write(tmp_path, overwrite=True)
+    assert len([*tmp_path.iterdir()]) == 3
 
 
 def test_a_group_has_the_same_colour_in_all_panels():

@@ -236,8 +236,7 @@ class Comparison:
             files.check_replaceable(
                 "folder", path / name, is_own=is_own, overwrite=overwrite
             )
-        path.mkdir(parents=True, exist_ok=True)
-        files.write_text(path / "compare.md", f"{self}\n")
+        # The first one has the mark, also if the next ones are never written.
         with (
             files.replacing(path / "compare.csv") as new,
             open(new, "w", newline="", encoding="utf-8") as file,
@@ -245,6 +244,7 @@ class Comparison:
             writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)
+        files.write_text(path / "compare.md", f"{self}\n")
         with files.replacing(path / "compare.png") as new:
             self.draw().savefig(new, dpi=120)
 

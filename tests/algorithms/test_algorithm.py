@@ -164,6 +164,9 @@ def test_what_is_no_run_is_not_replaced(tmp_path, config):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no config\.json, expected"):
         tfrl.load(tmp_path)
+    (tmp_path / "config.json").write_text('{"program": "sweep", "algorithm": "dqn"}')
+    with pytest.raises(FileNotFoundError, match="which is that of a sweep, expected"):
+        tfrl.load(tmp_path)
 
 
 def test_actions_are_predicted_for_an_observation_and_for_a_batch(ppo):

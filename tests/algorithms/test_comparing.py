@@ -129,6 +129,10 @@ def test_what_is_no_run_is_an_error(write, tmp_path):
         tfrl.compare(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"which holds no config\.json, "):
         tfrl.compare(tmp_path)
+    (tmp_path / "config.json").write_text('{"program": "sweep"}')
+    with pytest.raises(FileNotFoundError, match="one after its first evaluation"):
+        tfrl.compare(tmp_path)
+    (tmp_path / "config.json").unlink()
     folder = write("run", 1)
     with pytest.raises(
         ValueError, match=r"got 'reward', .* of 1 runs .*evaluation_return"

@@ -97,6 +97,33 @@ def test_a_missing_folder_is_told_alike(tmp_path, monkeypatch, capsys, words):
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["play"], ["evaluate"], ["record"], ["verify"], ["report"], ["export"]),
+        *(["push", "--repo=me/policy"], ["record", "--replay"]),
+    ],
+)
+@pytest.mark.parametrize(
+    ("program", "what"), [("sweep", "a sweep"), ("tune", "a search")]
+)
+def test_the_folder_of_many_runs_is_none_of_a_run(
+    tmp_path, monkeypatch, capsys, words, program, what
+):
+    config = json.dumps({"program": program, "algorithm": "dqn", "num_iterations": 1})
+    run = tmp_path / "runs" / "seed_0"
+    run.mkdir(parents=True)
+    (tmp_path / "config.json").write_text(config)
+    (run / "config.json").touch()
+    with pytest.raises(SystemExit):
+        typed(monkeypatch, words[0], str(tmp_path), *words[1:])
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"error: folder: got {str(tmp_path)!r}, which is that of {what}, expected the "
+        "folder of a run, to which an algorithm was trained or saved; did you mean "
+        f"{str(run)!r}?"
+    )
+
+
 @pytest.mark.parametrize("command", main._OF_ALGORITHMS)
 def test_help_without_an_algorithm_has_a_line_for_each(monkeypatch, capsys, command):
     typed(monkeypatch, command, "--help")

@@ -87,8 +87,9 @@ def _find(pattern: str) -> list[pathlib.Path]:
         inner = [sorted(pathlib.Path(word).glob(f"{x}/metrics.csv")) for x in places]
         found += [path.parent for path in next(filter(None, inner), [])]
     if not found:
-        if not glob.has_magic(pattern):
-            run_files.check_run(pathlib.Path(pattern))
+        path = pathlib.Path(pattern)
+        if not (glob.has_magic(pattern) or (path / "config.json").exists()):
+            run_files.check_run(path)
         raise FileNotFoundError(
             f"folders: got {pattern!r}, where there is no run with a metrics.csv, "
             "expected a folder with one, or a pattern such as 'logs/ppo_*'; a run has "

@@ -102,23 +102,43 @@ def _check_no_link(path: pathlib.Path) -> None:
 
 def check_run(folder: pathlib.Path) -> None:
     """Raises a FileNotFoundError unless a folder holds a run; it names one nearby."""
-    if (folder / "config.json").exists():
+    lack = _why_no_run(folder)
+    if not lack:
         return
-    inside = sorted(place.parent for place in folder.glob("*/config.json"))
+    inside = sorted(
+        place.parent
+        for pattern in ("*/config.json", "runs/*/config.json")
+        for place in folder.glob(pattern)
+    )
     beside = {x.parent.name: x.parent for x in folder.parent.glob("*/config.json")}
     near = inside or [
         beside[name] for name in difflib.get_close_matches(folder.name, beside, n=1)
     ]
     raise FileNotFoundError(
-        f"folder: got {str(folder)!r}, which "
-        f"{'holds no config.json' if folder.is_dir() else 'does not exist'}, expected "
-        "the folder of a run, to which an algorithm was trained or saved; "
+        f"folder: got {str(folder)!r}, which {lack}, expected the folder of a run, to "
+        "which an algorithm was trained or saved; "
         + (
             f"did you mean {str(near[0])!r}?"
             if near
             else "give what training named as its outputs."
         )
     )
+
+
+def _why_no_run(folder: pathlib.Path) -> str:
+    """Returns why a folder is not that of a run; empty if it is, or is damaged."""
+    if not folder.is_dir():
+        return "does not exist"
+    config = folder / "config.json"
+    if not config.exists():
+        return "holds no config.json"
+    try:
+        found = read_json(config)
+    except RunDirectoryError:
+        return ""
+    program = found.get("program") if isinstance(found, dict) else None
+    names = {"sweep": "a sweep", "tune": "a search"}
+    return f"is that of {names[program]}" if program in names else ""
 
 
 def read_json(path: pathlib.Path, remedy: str = "restore it from a copy") -> Any:

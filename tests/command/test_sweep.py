@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import time
 import pytest
 
 from tests.forks import REPOSITORY
-from tfrl.algorithms import comparing, registry
+from tfrl.algorithms import comparing, registry, run_folders
 from tfrl.command import sweep
 from tfrl.experiments import children
+from tfrl.system import directory_lock
 
 
 def test_settings_with_several_values_are_taken_from_the_command_line():
@@ -181,9 +183,35 @@ def test_a_sweep_becomes_longer_with_all_its_runs(command, tmp_path):
     assert config["num_iterations"] == 600
 
 
+def test_a_sweep_that_an_earlier_version_began_goes_on(command, tmp_path, capsys):
+    words = ("0..1", "--num_iterations=500")
+    members, *_ = command("CartPole-v1", *words)["programs"][0]
+    begun = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").unlink()  # Which was not written.
+    run_folders.open_folder(*members[0], {})
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", *words, "--gamma=0.5")
+    assert "gamma: was" in capsys.readouterr().err
+    assert not (tmp_path / "config.json").exists()
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", "1")  # Of which run 0 is none.
+    assert "holds runs but no config.json" in capsys.readouterr().err
+    command("CartPole-v1", *words)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert {"own_parts": "", **config} == begun
+
+
 def test_a_sweep_whose_settings_are_wrong_leaves_no_folder(
     command, tmp_path, monkeypatch
 ):
+    remove = shutil.rmtree
+
+    def remove_unlocked(folder, *rest, **options):
+        assert not directory_lock.is_held(folder)  # Windows removes no open file.
+        remove(folder, *rest, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_unlocked)
+
     def fail(*_):
         raise ValueError("batch_size: wrong")
 

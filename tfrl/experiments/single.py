@@ -67,6 +67,7 @@ def train(
         algorithm.build()
     except Exception:
         if is_new:  # A wrong setting leaves no folder.
+            directory.unlock()  # Windows removes no open file.
             shutil.rmtree(directory.path)
         raise
     run = algorithm.run(

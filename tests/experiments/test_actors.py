@@ -33,6 +33,13 @@ IMPALA = {"pull_period": 20, "sequences_per_update": 16}
         (tfrl.PPO, 4, PPO, r"^sequences_per_update: got 16 .*, expected 32, the seq"),
         (tfrl.PPO, 1, PPO, "expected 8, the sequences of a round; .*_per_update=8"),
         (tfrl.IMPALA, 3, IMPALA, "got 16 .* expected 24 or a divisor of it, the seq"),
+        (tfrl.PPO, 2, {}, r"^pull_period: got 10 .* multiple of 128, .*_period=128"),
+        (
+            tfrl.IMPALA,
+            4,
+            {**IMPALA, "pull_period": 30},
+            "^pull_period: got 30 .* of 20",
+        ),
         (tfrl.DQN, 2, {}, None),  # The learner says what it lacks.
     ],
 )

@@ -104,6 +104,12 @@ def check_rounds(
         return
     settings, num_envs = ActorSettings(**actors), algorithm.settings["num_envs"]
     length = algorithm.steps_per_iteration // num_envs
+    if settings.pull_period % length:
+        raise ValueError(
+            f"pull_period: got {settings.pull_period} for schedule='lockstep', "
+            f"expected a multiple of {length}, the steps of a sequence; "
+            f"{remedy_for('pull_period')}={length}."
+        )
     rows = num_actors * num_envs * (settings.pull_period // length)
     given = settings.sequences_per_update
     is_once = getattr(algorithm, "num_epochs", 1) > 1

@@ -63,8 +63,8 @@ def command(monkeypatch, tmp_path):
             on_end(number, 0)
         return [0] * len(runs)
 
-    def train_in_one_program(members, checkpoints, overwrite):
-        got["programs"].append((members, checkpoints, overwrite))
+    def train_in_one_program(members, checkpoints):
+        got["programs"].append((members, checkpoints))
 
     monkeypatch.setattr(children, "train_all", train_all)
     monkeypatch.setattr(sweep.sweeps, "train_in_one_program", train_in_one_program)
@@ -77,8 +77,8 @@ def command(monkeypatch, tmp_path):
 def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, capsys):
     swept = ("--batch_size=32,64", "--gamma=0.9,1")
     got = command("CartPole-v1", "3", *swept, "--num_environment_steps=9000")
-    (first, checkpoints, overwrite), (second, *_) = got["programs"]
-    assert (checkpoints, overwrite) == (tmp_path / "programs", False)
+    (first, checkpoints), (second, _) = got["programs"]
+    assert checkpoints == tmp_path / "programs"
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "0"
     names = [path.name for path, _ in first + second]
     values = [(batch, gamma) for batch in (32, 64) for gamma in ("0.9", "1")]
@@ -170,9 +170,10 @@ def test_another_sweep_is_refused_in_the_folder_of_a_sweep(
     with pytest.raises(SystemExit):
         command("CartPole-v1", seeds, *words)
     assert re.search(difference, capsys.readouterr().err)
+    (tmp_path / "programs").mkdir()
     got = command("CartPole-v1", seeds, *words, "--overwrite")
     assert len(got["programs"]) == 2
-    assert not (tmp_path / "runs").exists()
+    assert {path.name for path in tmp_path.iterdir()} <= {"config.json", "lock"}
 
 
 def test_a_sweep_becomes_longer_with_all_its_runs(command, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -129,7 +130,8 @@ def test_each_run_has_its_outputs_and_only_missing_runs_are_trained(
     longer = members_in(tmp_path, [3, 4], num_iterations=30)
     sweeps.train_in_one_program(longer, tmp_path / "programs")
     again = members_in(tmp_path, [5])
-    sweeps.train_in_one_program(again, tmp_path / "programs", overwrite=True)
+    shutil.rmtree(tmp_path / "seed_5")
+    sweeps.train_in_one_program(again, tmp_path / "programs")
     assert [seeds for seeds, *_ in trained] == [[3, 4], [5], [3, 4], [5]]
     # The same runs go on from the same checkpoint.
     places = [arguments["directory"] for *_, arguments in trained]

@@ -105,7 +105,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
             if reason:
                 _train_in_processes(members, reason, given)
             else:
-                _train_in_programs(members, folder / "programs", given.overwrite)
+                _train_in_programs(members, folder / "programs")
         runs = [member.folder for member in members]
         runs += [x.parent for x in folder.glob(f"runs/*/{finished_runs.NAME}")]
         compared = comparing.compare(*sorted(runs))
@@ -166,7 +166,7 @@ def _train_in_processes(
 
 
 def _train_in_programs(
-    members: Sequence[sweeps.Member], checkpoints: pathlib.Path, overwrite: bool
+    members: Sequence[sweeps.Member], checkpoints: pathlib.Path
 ) -> None:
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
@@ -182,4 +182,4 @@ def _train_in_programs(
         flush=True,
     )
     for part in parts:
-        sweeps.train_in_one_program(part, checkpoints, overwrite)
+        sweeps.train_in_one_program(part, checkpoints)

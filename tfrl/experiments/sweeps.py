@@ -144,9 +144,7 @@ def _adopt(
     files.write_text(path, json.dumps(config) + "\n")
 
 
-def train_in_one_program(
-    members: Sequence[Member], checkpoints: pathlib.Path, overwrite: bool = False
-) -> None:
+def train_in_one_program(members: Sequence[Member], checkpoints: pathlib.Path) -> None:
     """Trains runs that differ in seeds and live settings as one program.
 
     Each gets its outputs at the end. A sweep that was killed continues from its last
@@ -155,7 +153,6 @@ def train_in_one_program(
     Args:
       members: The runs, which `programs` has put together.
       checkpoints: The folder of the checkpoints of sweeps.
-      overwrite: Whether to begin again.
 
     Raises:
       KeyboardInterrupt: Ctrl-C was pressed; the sweep has saved a checkpoint.
@@ -175,17 +172,13 @@ def train_in_one_program(
         make_loop()  # Wrong settings show here, before a folder is made.
     missing = []
     for folder, config in members:
-        place = run_folders.open_folder(
-            folder, config, kind.defaults(), overwrite=overwrite
-        )
+        place = run_folders.open_folder(folder, config, kind.defaults())
         if place.finished_iteration() is None:
             missing.append((place, config))
     if not missing:
         return
     names = json.dumps([place.path.name for place, _ in missing])
     own = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
-    if overwrite:
-        (own / "sweep.npz").unlink(missing_ok=True)
     swept = {name: [config[name] for _, config in missing] for name in differing}
     with train.device_scope(first["device"]):
         result = train.sweep(

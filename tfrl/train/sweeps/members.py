@@ -127,6 +127,14 @@ class Members:
           ValueError: `state` was taken from other loops.
         """
         self._compiles = True
+        try:
+            self._begin(state)
+        except BaseException:
+            self._compiles = False
+            raise
+
+    def _begin(self, state: Sequence[np.ndarray] | None) -> None:
+        """Compiles the programs, and sets the values and positions of the runs."""
         _, position = self._check_all_stacked(self._start_program, self._values[0])
         if state is None:
             started = self._on_threads(self._start_program, self._values)
@@ -148,12 +156,14 @@ class Members:
         Returns the mean loss, the steps so far and the mean return, each `[N]`.
         """
         number = tf.constant(iterations, tf.int64)
-        shares = self._on_threads(
-            lambda values, position: self._program(values, position, number),
-            self._values,
-            self._positions,
-        )
-        self._compiles = False
+        try:
+            shares = self._on_threads(
+                lambda values, position: self._program(values, position, number),
+                self._values,
+                self._positions,
+            )
+        finally:
+            self._compiles = False
         self._values, self._positions, measured = (
             list(x) for x in zip(*shares, strict=True)
         )

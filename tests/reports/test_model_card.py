@@ -1,5 +1,8 @@
 """Model cards of runs whose rows are made by hand."""
 
+import errno
+import os
+
 import pytest
 
 from tests.reports.test_health import healthy_rows
@@ -34,6 +37,25 @@ def test_a_card_has_files_returns_curve_film_settings_and_versions(tmp_path):
     assert (folder / "curve.svg").read_text().startswith("<svg")
     assert (folder / "agent.mp4").read_bytes() == b"film"
     assert model_card.write(run, folder) == path  # Its own card is replaced.
+
+
+def test_a_card_that_was_cut_short_is_replaced(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run", healthy_rows())
+    (run / "agent.mp4").write_bytes(b"film")
+    rename, left = os.replace, iter(range(2))
+
+    def run_out(new, path):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(new, path)
+
+    monkeypatch.setattr(os, "replace", run_out)
+    with pytest.raises(OSError, match="No space"):
+        model_card.write(run, run / "export")
+    monkeypatch.undo()
+    assert len([*(run / "export").iterdir()]) == 2
+    model_card.write(run, run / "export")
+    assert (run / "export" / "agent.mp4").read_bytes() == b"film"
 
 
 def test_the_returns_are_those_of_the_best_evaluation_whose_policy_is_exported(

@@ -62,6 +62,7 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     evidence = Evidence(rows, run_files.read_config(run / "config.json"))
     settings = evidence.settings
     algorithm = str(settings.get("algorithm") or "policy")
+    pictures: dict[str, bytes] = {}
     title = f"{algorithm.upper()} on {settings.get('env') or 'an own environment'}"
     sections = [
         _head(algorithm, str(settings.get("env") or "")),
@@ -71,8 +72,8 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
         _table("file", "what it is", _files(folder)),
         "## Returns",
         _returns(evidence),
-        _curve(evidence, folder),
-        _film(run, folder),
+        _curve(evidence, pictures),
+        _film(run, pictures),
         "## Settings",
         _table("setting", "value", settings),
         "## Versions",
@@ -80,7 +81,10 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     ]
     path = folder / NAME
     text = "\n\n".join(section for section in sections if section)
+    # The card is first, since by it the pictures are known as ours.
     files.write_text(path, f"{text}\n", "backslashreplace")
+    for name, content in pictures.items():
+        files.write_bytes(folder / name, content)
     return path
 
 
@@ -131,19 +135,19 @@ def _returns(evidence: Evidence) -> str:
     return text
 
 
-def _curve(evidence: Evidence, folder: pathlib.Path) -> str:
+def _curve(evidence: Evidence, pictures: dict[str, bytes]) -> str:
     svg = figures.draw(figures.FIGURES[0], [("run", evidence)])
     if svg is None:
         return ""
-    files.write_text(folder / _CURVE, svg)
+    pictures[_CURVE] = svg.encode()
     return f"![The returns while it trained]({_CURVE})\n\n{figures.FIGURES[0].text}"
 
 
-def _film(run: pathlib.Path, folder: pathlib.Path) -> str:
+def _film(run: pathlib.Path, pictures: dict[str, bytes]) -> str:
     film = run_files.read_film(run / _FILM, _LARGEST_FILM)
     if film is None:
         return ""
-    files.write_bytes(folder / _FILM, film)
+    pictures[_FILM] = film
     return f'<video controls src="{_FILM}"></video>'
 
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.forks import REPOSITORY
-from tfrl.algorithms import comparing, registry, run_folders
+from tfrl.algorithms import comparing, registry
 from tfrl.command import sweep
 from tfrl.experiments import children
 from tfrl.system import directory_lock
@@ -182,24 +182,6 @@ def test_a_sweep_becomes_longer_with_all_its_runs(command, tmp_path):
     command("CartPole-v1", "0..2", "--num_iterations=600")
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["num_iterations"] == 600
-
-
-def test_a_sweep_that_an_earlier_version_began_goes_on(command, tmp_path, capsys):
-    words = ("0..1", "--num_iterations=500")
-    members, *_ = command("CartPole-v1", *words)["programs"][0]
-    begun = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").unlink()  # Which was not written.
-    run_folders.open_folder(*members[0], {})
-    with pytest.raises(SystemExit):
-        command("CartPole-v1", *words, "--gamma=0.5")
-    assert "gamma: was" in capsys.readouterr().err
-    assert not (tmp_path / "config.json").exists()
-    with pytest.raises(SystemExit):
-        command("CartPole-v1", "1")  # Of which run 0 is none.
-    assert "holds runs but no config.json" in capsys.readouterr().err
-    command("CartPole-v1", *words)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert {"own_parts": "", **config} == begun
 
 
 def test_a_sweep_whose_settings_are_wrong_leaves_no_folder(

@@ -23,7 +23,7 @@ from tfrl import train
 from tfrl.algorithms import registry, run_folders
 from tfrl.experiments import one_program
 from tfrl.loggers import csv as csv_logger
-from tfrl.system import files, log
+from tfrl.system import log
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -100,12 +100,9 @@ def folder_of(
     derived = ["num_iterations"] if "num_environment_steps" in config else []
     own = {k: x for k, x in config.items() if k not in ("seed", *swept, *derived)}
     others = {path.name for path in (folder / "runs").glob("*")} - names
-    own = {"program": "sweep", "swept": sorted(swept), **own}
-    if not (is_new or others or overwrite):
-        _adopt(folder, own, recipe, members)
     directory = run_folders.open_folder(
         folder,
-        own,
+        {"program": "sweep", "swept": sorted(swept), **own},
         recipe.defaults(),
         overwrite=overwrite,
         may_grow=() if others else ("num_iterations", "num_environment_steps"),
@@ -122,26 +119,6 @@ def folder_of(
         raise
     finally:
         directory.unlock()
-
-
-def _adopt(
-    folder: pathlib.Path,
-    config: Mapping[str, Any],
-    recipe: Algorithm,
-    members: Sequence[Member],
-) -> None:
-    """Writes the configuration of a sweep that an earlier version began without one.
-
-    Raises:
-      RunDirectoryError: A run there has another configuration.
-    """
-    path = folder / "config.json"
-    if path.exists() or not (folder / "runs").exists():
-        return
-    for place, own in members:
-        if (place / "config.json").exists():
-            run_folders.open_folder(place, own, recipe.defaults())
-    files.write_text(path, json.dumps(config) + "\n")
 
 
 def train_in_one_program(members: Sequence[Member], checkpoints: pathlib.Path) -> None:

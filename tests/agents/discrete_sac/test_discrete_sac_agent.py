@@ -167,6 +167,33 @@ def test_actions_are_legal_where_others_are_masked():
         assert len(np.unique(action)) == 3
 
 
+def test_masks_without_a_legal_action_after_episodes_do_not_count():
+    legal = SOME.copy()
+    legal[1, 1] = legal[3, 0] = 0  # Where an episode has ended.
+    found = []
+    for mask in (SOME, legal):
+        agent = worked(observation_spec=MASKED, **SPLITTER)
+        both = {"seen": FRAMES.observation, "mask": tf.constant(mask, tf.int32)}
+        agent.train(FRAMES._replace(observation=both))
+        found.append([x.numpy() for x in agent.variables()])
+    for before, after in zip(*found, strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_a_single_action_needs_no_entropy():
+    one = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 0)
+    agent = make(
+        one,
+        {"seen": OBSERVATION, "mask": tf.TensorSpec([1], tf.int32)},
+        critic_network=QNetwork(OBSERVATION, one, seed=1),
+        actor_network=ActorDistributionNetwork(OBSERVATION, one, seed=2),
+        **SPLITTER,
+    )
+    both = {"seen": FRAMES.observation, "mask": tf.ones([4, 2, 1], tf.int32)}
+    frames = FRAMES._replace(observation=both, action=tf.zeros_like(FRAMES.action))
+    assert agent.loss(frames).extra.alpha_loss == 0.0
+
+
 def test_wrong_actions_and_networks():
     floats = tensor_spec.BoundedTensorSpec([1], tf.float32, -1, 1)
     with pytest.raises(ValueError, match=r"action_spec: discrete SAC .*SacAgent"):

@@ -215,7 +215,10 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             return super()._alpha_loss(batch)
         _, mask = self._splitter(batch.data.time_step.observation)
         legal = tf.reduce_sum(tf.cast(tf.cast(mask, tf.bool), tf.float32), axis=-1)
-        share = tf.math.log(legal) / math.log(self._num_actions)
+        # Environments may mask all actions where an episode has ended; and where there
+        # is a single action, the target entropy is 0.
+        share = tf.math.log(tf.maximum(legal, 1.0))
+        share /= math.log(max(self._num_actions, 2))
         missing = (1.0 - share) * self._temperature.target
         loss = self._temperature.loss(self._entropy(batch) + missing)
         return critics.mean(loss, batch), {}

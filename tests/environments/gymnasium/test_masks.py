@@ -1,5 +1,8 @@
 """Masks in infos or by a method, which become a part of observations."""
 
+import copy
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
@@ -61,6 +64,20 @@ def test_a_mask_is_a_part_of_the_observation(made):
     expected = [[1, 0, 1], [0, 1, 0], [1, 1, 1]]
     assert [each["action_mask"].tolist() for each in found] == expected
     assert all(map(env.observation_space.contains, found))
+
+
+@pytest.mark.parametrize("made", [InInfos, ByMethod])
+def test_a_copy_tells_the_masks_of_its_own_environment(made):
+    env = masks.with_mask(made())
+    env.reset(seed=0)
+    copied = copy.deepcopy(env)
+    assert pickle.loads(pickle.dumps(env)).reset()[0]["action_mask"].tolist() == [
+        1,
+        0,
+        1,
+    ]
+    env.step(0)
+    assert copied.reset()[0]["action_mask"].tolist() == [1, 0, 1]
 
 
 def test_a_mask_is_restored_with_the_environments_state():

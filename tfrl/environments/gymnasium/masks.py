@@ -6,7 +6,7 @@ The key `action_mask` of `info` is PettingZoo's and Gymnasium's convention, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -31,12 +31,11 @@ def with_mask(env: gymnasium.Env) -> gymnasium.Env:
     if is_known or has_mask or not isinstance(env.action_space, _ONE):
         return env
     if env.has_wrapper_attr(_METHOD):
-        return MaskedObservations(env, lambda _: env.get_wrapper_attr(_METHOD)())
+        return MaskedObservations(env)
     result = env.reset()
     infos = result[1] if isinstance(result, tuple) and len(result) == 2 else None
-    if not isinstance(infos, Mapping) or KEY not in infos:
-        return env
-    return MaskedObservations(env, lambda info: info.get(KEY))
+    is_told = isinstance(infos, Mapping) and KEY in infos
+    return MaskedObservations(env) if is_told else env
 
 
 class MaskedObservations(gymnasium.Wrapper):
@@ -45,13 +44,10 @@ class MaskedObservations(gymnasium.Wrapper):
     The other part of the observation is `observation`, unless it is a dict already.
     """
 
-    def __init__(
-        self, env: gymnasium.Env, read: Callable[[Mapping[str, Any]], Any]
-    ) -> None:
-        """Wraps an environment; `read` returns the mask, given the latest `info`."""
+    def __init__(self, env: gymnasium.Env) -> None:
+        """Wraps an environment with the method, or with masks in its infos."""
         super().__init__(env)
         assert isinstance(env.action_space, _ONE)
-        self._read = read
         self._mask_space = gymnasium.spaces.MultiBinary(int(env.action_space.n))
         self.observation_space = gymnasium.spaces.Dict(
             self._joined(env.observation_space, self._mask_space)
@@ -75,7 +71,10 @@ class MaskedObservations(gymnasium.Wrapper):
         return {**(parts if is_dict else {"observation": observation}), KEY: mask}
 
     def _mask(self, info: Mapping[str, Any], *, is_last: bool = False) -> np.ndarray:
-        mask = np.asarray(self._read(info))
+        # Asked at each step, so that a copy of this wrapper asks its own environment.
+        has_method = self.env.has_wrapper_attr(_METHOD)
+        read = self.env.get_wrapper_attr(_METHOD)() if has_method else info.get(KEY)
+        mask = np.asarray(read)
         if is_last and (mask.shape == () or not mask.any()):
             return np.ones(self._mask_space.shape, np.int8)  # No action follows.
         if mask.shape != self._mask_space.shape or not np.isin(mask, (0, 1)).all():

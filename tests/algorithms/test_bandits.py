@@ -8,6 +8,7 @@ import pytest
 
 import tfrl
 from tfrl.bandits import environments
+from tfrl.specs import array_spec
 
 SHORT = {"num_iterations": 60, "num_eval_episodes": 20, "eval_interval": 30}
 
@@ -138,6 +139,34 @@ def test_a_network_sees_no_mask_and_takes_allowed_arms_alone(kind):
     _, mask = bandit.current_time_step().observation
     arms, _ = learner.predict(bandit.current_time_step().observation)
     assert mask.numpy()[np.arange(8), arms].all()
+
+
+class Masked(environments.BanditPyEnvironment):
+    """Tells that one of three arms is legal."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "seen": array_spec.ArraySpec((2,), np.float32),
+                "action_mask": array_spec.BoundedArraySpec((3,), np.int32, 0, 1),
+            },
+            array_spec.BoundedArraySpec((), np.int32, 0, 2),
+        )
+        self.rounds = 0
+
+    def _observe(self):
+        self.rounds += 1
+        mask = np.eye(3, dtype=np.int32)[self.rounds % 3]
+        return {"seen": np.ones(2, np.float32), "action_mask": mask}
+
+    def _apply_action(self, action):
+        assert action == self.rounds % 3
+        return np.float32(1)
+
+
+def test_a_mask_by_its_usual_name_is_taken():
+    learner = tfrl.LinUCB(Masked, num_envs=1, jit_compile=False).learn(9)
+    assert learner.evaluate(6).mean == 1
 
 
 @pytest.mark.parametrize("kind", [tfrl.NeuralEpsilonGreedy, tfrl.NeuralLinUCB])

@@ -38,6 +38,7 @@ class Bandit(algorithm.Algorithm):
 
     actions = "discrete"
     environment_name = "LinearBandit-v0"
+    takes_masks = True
     _regret = None
     without_settings = frozenset(
         {

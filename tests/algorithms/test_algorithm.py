@@ -760,6 +760,10 @@ def test_masks_by_the_usual_names_are_kept_everywhere(
 def test_algorithms_without_masks_refuse_them():
     with pytest.raises(ValueError, match="'action_mask', but REINFORCE takes none; tr"):
         tfrl.REINFORCE(ToldInInfo, **SMALL).build()
+    parts = {"observation": np.zeros((1, 2)), "action_mask": np.ones((1, 3))}
+    recorded = {"observations": parts, "actions": [0], "rewards": [0], "dones": [1]}
+    with pytest.raises(ValueError, match="Behavioural cloning takes none; rename"):
+        tfrl.BC(ToldInInfo, data=recorded).build()
 
 
 class Pictures(gymnasium.Env):

@@ -316,6 +316,18 @@ def test_what_is_no_setting_is_not_set_on_an_algorithm(name, value, text):
     assert made._own == value
 
 
+def test_a_programs_subclass_has_attributes_of_its_own():
+    class Own(tfrl.DQN):
+        def __init__(self, bonus, **settings):
+            super().__init__(**settings)
+            self.bonus = bonus
+
+    made = Own(2.0, gamma=0.8)
+    assert (made.bonus, made.gamma) == (2.0, 0.8)
+    with pytest.raises(AttributeError, match="network: an argument of the constr"):
+        made.network = None
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "line"),
     [

@@ -216,7 +216,9 @@ class Algorithm(settings_lib.Recipe):
                 f"another one: {type(self).__name__}({name}=...)."
             )
         is_there = name in vars(self) or hasattr(type(self), name)
-        if not (name.startswith("_") or is_there):
+        # A program's subclass may keep what it likes.
+        is_ours = type(self).__module__.startswith("tfrl.")
+        if is_ours and not (name.startswith("_") or is_there):
             raise AttributeError(self.text_of_unknown(name, value))
 
     def _is_setting(self, name: str, given: Mapping[str, Any]) -> bool:
@@ -415,10 +417,11 @@ class Algorithm(settings_lib.Recipe):
             is_offline=self.is_offline,
         )
         if self.has_mask and not self.takes_masks:
+            instead = "" if self.is_offline else "train PPO or DQN, or "
             raise ValueError(
                 f"environment: got one whose observation has masks of actions, "
-                f"{spaces.MASK!r}, but {self.title} takes none; train PPO or DQN, or "
-                "rename the part of the observation if it is no mask."
+                f"{spaces.MASK!r}, but {self.title} takes none; {instead}rename the "
+                "part of the observation, which is then seen as numbers."
             )
         networks = self.make_networks()
         own_critics = {}

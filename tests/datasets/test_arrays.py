@@ -87,6 +87,11 @@ def test_names_may_be_singular_and_observations_nested():
             "rewards of 1 lengths, expected one row",
         ),
         (
+            {**D4RL, "timeouts": 0},
+            ValueError,
+            r"timeouts: got an array of shape \(\), expected True or False",
+        ),
+        (
             {**D4RL, "observations": [[1, 2], [1]]},
             ValueError,
             "data: observations: got rows of several shapes, or no numbers",

@@ -40,6 +40,12 @@ def test_frames_of_an_episode():
     np.testing.assert_array_equal(EPISODES[1].next_step_type, [LAST, FIRST])
 
 
+def test_terminations_may_be_a_tuple():
+    zeros = np.zeros(3), np.zeros(2), np.zeros(2)
+    frames = datasets.frames_of_episode(*zeros, (False, True))
+    np.testing.assert_array_equal(frames.discount, [1, 0, 1])
+
+
 def test_what_is_no_episode_is_refused():
     with pytest.raises(ValueError, match=r"observations: got length \[2\]"):
         datasets.frames_of_episode(np.zeros(2), np.zeros(2), np.zeros(2), [0, 1])

@@ -106,9 +106,9 @@ def as_flags(name: str, values: Any) -> np.ndarray:
     Raises:
       ValueError: A number is neither 0 nor 1, or there are several in a row.
     """
-    array = as_arrays(values, name)
+    array = as_arrays(np.asarray(values), name)
     wrong = array[~np.isin(array, (0, 1))]
-    if wrong.size or array.size != len(array):
+    if wrong.size or array.shape[:1] != (array.size,):
         found = wrong.flat[0] if wrong.size else f"an array of shape {array.shape}"
         raise ValueError(
             f"{name}: got {found}, expected True or False, or 1 or 0, for each step; "
@@ -237,6 +237,5 @@ def _far_action(array: np.ndarray, spec: tf.TensorSpec) -> str:
     room = _ROUNDING * (high - low)
     wide = array_spec.BoundedArraySpec(spec.shape, np.float64, low - room, high + room)
     problem = matching.outlier(array, wide)
-    return f"{problem}; scale actions, or clip them if the environment does" * (
-        problem is not None
-    )
+    told = f"{problem}; scale actions, or clip them if the environment does"
+    return told if problem else ""

@@ -156,4 +156,5 @@ def test_a_batch_size_of_none_is_that_of_a_python_environment():
         TypeError, match=r"none: write TFPyEnvironment\(environment\)\.b"
     ):
         number_checks.check_sizes(batch_size=None)
-    number_checks.check_sizes(optional=True, batch_size=None)
+    with pytest.raises(ValueError, match=r"got 0; raise it, or leave it out\.$"):
+        number_checks.check_sizes(optional=True, batch_size=None, num_steps=0)

@@ -107,8 +107,8 @@ def as_integer(value: Any) -> Any:
 
 def check_sizes(optional: bool = False, **sizes: Any) -> None:
     """Checks that each argument is a positive integer, or None if `optional`."""
-    remedy = "raise it, or leave it out" if optional else "raise it"
     for name, size in sizes.items():
+        remedy = "raise it, or leave it out" if optional else "raise it"
         if name == "batch_size" and size is None:
             remedy = (
                 "a PyEnvironment that is not batched has none: write "

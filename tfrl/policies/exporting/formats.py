@@ -120,7 +120,7 @@ def _check_path(path: pathlib.Path, kind: Format, overwrite: bool) -> None:
     """Raises a ValueError if a path is wrong, or would replace something else."""
     endings = {pathlib.Path(each.file).suffix for each in FORMATS.values()}
     ending = pathlib.Path(kind.file).suffix
-    if path.suffix in endings - {ending} or not path.suffix.endswith(ending):
+    if path.suffix != ending and (ending or path.suffix in endings):
         raise ValueError(
             f"path: got {str(path)!r}, expected a name such as {kind.file}; end it "
             f"{f'with {ending}' if ending else 'otherwise, since it is a folder'}."

@@ -41,9 +41,8 @@ def load(policy: tf_policy.TFPolicy, path: str | os.PathLike) -> None:
     try:
         reader = checkpoint_files.read_whole(_prefix(path))
         difference = _difference(reader, own)
-        values = [
-            reader.get_tensor(_key(i)) for i in range(len(own) * (not difference))
-        ]
+        indices = [] if difference else range(len(own))
+        values = [reader.get_tensor(_key(i)) for i in indices]
     except checkpoint_files.READING_ERRORS as error:
         reason = log.plain((str(error).splitlines() or [""])[0])
         raise ValueError(

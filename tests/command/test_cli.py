@@ -343,7 +343,7 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
         ),
         ("sweep ddqn", "--sedes=3", "did you mean --seeds?"),
         ("play", "--num_episode=3", "did you mean --num_episodes?"),
-        ("play", "--overwrite", "--overwrite: unknown flag\n"),
+        ("play", "--processes", "--processes: unknown flag\n"),
         ("train dqn", "--config.gamma=1", "did you mean --gamma?"),
         ("train dqn", "--gama=1", "did you mean --gamma?"),
         ("train dqn", "--fc_layer_params=(64", "expected a tuple such as (64, 64), go"),
@@ -419,7 +419,7 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
             "got 'seed=3', expected flags only; write --name=value",
         ),
         ("train dqn", "--seed=-1", "seed: expected an integer in [0, 46116860184273"),
-        ("play", "/nowhere", "saved_model.pb"),
+        ("play", "/nowhere", "got '/nowhere', which does not exist, expected the f"),
     ],
 )
 def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, message):
@@ -447,7 +447,9 @@ def test_a_wrong_task_is_told_after_tensorflow_is_imported(run, task, message):
         "train sac", f"--env=dm_control/{task}", imports="True True"
     )
     assert (code, output) == (2, "")
-    assert errors.startswith(f"error: {message}")
+    settings, error, *_ = errors.splitlines()
+    assert settings.startswith("SAC on dm_control/")
+    assert error.startswith(f"error: {message}")
 
 
 def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):

@@ -266,16 +266,16 @@ def _suggestion(name: str) -> str:
         task = "dm_control/cartpole-balance, for example" if task == name else task
         return f"a task of dm_control has no version; write {task}."
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    told = "gymnasium.pprint_registry() lists those that there are."
     if near:
-        return "did you mean " + " or ".join(lower[key] for key in near) + "?"
-    told = "gymnasium.pprint_registry() lists those that there are"
-    if re.fullmatch(r"[A-Z][A-Za-z]+-v[04]", name):
+        told = "did you mean " + " or ".join(lower[key] for key in near) + "?"
+    elif re.fullmatch(r"[A-Z][A-Za-z]+-v[04]", name):
         # Gym's names of Atari games, which ale-py registers when it is imported.
         told = (
             "if it is an Atari game, load it by tfrl.environments.suite_atari, or as "
-            f"'ale_py:{name}', with the extra: pip install 'tfrl[atari]'"
+            f"'ale_py:{name}', with the extra: pip install 'tfrl[atari]'."
         )
-    return f"{told}; to import the module that registers it, write 'module:{name}'."
+    return f"{told} To import a module that registers it, write 'module:{name}'."
 
 
 def _renders_pictures(spec: registration.EnvSpec) -> bool:

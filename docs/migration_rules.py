@@ -7,7 +7,6 @@ A test compares the page with them.
 
 from __future__ import annotations
 
-import difflib
 import pathlib
 
 from tfrl.migrate.rule import Rule
@@ -25,17 +24,12 @@ def page() -> str:
 
 
 def _section(rule: Rule) -> str:
-    lines = difflib.ndiff(
-        rule.before.splitlines(keepends=True), rule.after.splitlines(keepends=True)
-    )
-    # ndiff begins a line that stays with two spaces, others with a sign and a space.
-    changes = "".join(x[0] + x[2:] for x in lines if x[0] != "?")
-    what = " ".join((rule.__doc__ or "").split())
+    what = " ".join((rule.__doc__ or "").partition("Example:")[0].split())
     page, hash_, section = rule.page.partition("#")
     link = f"[The page]({page}.md{hash_}{section}) says more."
     if page == PAGE.stem:
         link = f"[A section]({hash_}{section}) says more."
-    return f"\n### {rule.name}\n\n{what} {link}\n\n```diff\n{changes}```\n"
+    return f"\n### {rule.name}\n\n{what} {link}\n\n```diff\n{rule.example}```\n"
 
 
 if __name__ == "__main__":

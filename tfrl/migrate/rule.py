@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import textwrap
 from typing import Any, ClassVar
 
 import libcst as cst
@@ -15,20 +17,16 @@ class Removed(cst.Pass):
 
 
 class Rule:
-    """A change of programs.
+    """A change of programs; the docstring of each has an example, as a diff.
 
     Attributes:
       name: Its name in the list of changes.
       page: The place in the guide that explains it.
-      before: An example of a program.
-      after: What the rule makes of it.
       nodes: The kinds of pieces that it looks at.
     """
 
     name: ClassVar[str]
     page: ClassVar[str]
-    before: ClassVar[str]
-    after: ClassVar[str]
     nodes: ClassVar[tuple[type[cst.CSTNode], ...]]
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
@@ -40,6 +38,26 @@ class Rule:
           file: What is known of the file.
         """
         raise NotImplementedError
+
+    @property
+    def example(self) -> str:
+        """What the rule makes of a program, as a diff of whole files."""
+        text = (inspect.getdoc(self) or "").partition("Example:\n")[2]
+        return textwrap.dedent(text) + "\n"
+
+    @property
+    def before(self) -> str:
+        """The program of the example."""
+        return self._side("+")
+
+    @property
+    def after(self) -> str:
+        """The program of the example after the rule."""
+        return self._side("-")
+
+    def _side(self, other: str) -> str:
+        lines = self.example.splitlines(keepends=True)
+        return "".join(x[1:] or x for x in lines if x[0] != other)
 
 
 class File:

@@ -13,20 +13,24 @@ _NUMPYS = ("array", "zeros", "ones", "full", "arange", "linspace", "eye", "empty
 
 
 class DataclassDefaults(Rule):
-    """Makes arrays and other dataclasses for each object of a dataclass."""
+    """Makes arrays and other dataclasses for each object of a dataclass.
+
+    Example:
+       import dataclasses
+       import numpy as np
+      -import tf_agents
+      +import tfrl
+      +from dataclasses import field
+
+
+       @dataclasses.dataclass
+       class Config:
+      -    low: np.ndarray = np.zeros(3)
+      +    low: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    """
 
     name = "dataclass-defaults"
     page = "migrate#dataclasses"
-    before = (
-        "import dataclasses\nimport numpy as np\nimport tf_agents\n\n\n"
-        "@dataclasses.dataclass\nclass Config:\n    low: np.ndarray = np.zeros(3)\n"
-    )
-    after = (
-        "import dataclasses\nimport numpy as np\nimport tfrl\n"
-        "from dataclasses import field\n\n\n"
-        "@dataclasses.dataclass\nclass Config:\n"
-        "    low: np.ndarray = field(default_factory=lambda: np.zeros(3))\n"
-    )
     nodes = (cst.AnnAssign,)
 
     def leave(self, original: cst.AnnAssign, updated: cst.AnnAssign, file: File) -> Any:

@@ -21,21 +21,23 @@ PAGE = "from_tf_agents#environments-of-gym"
 
 
 class Calls(Rule):
-    """Unpacks what Gymnasium's reset and step return."""
+    """Unpacks what Gymnasium's reset and step return.
+
+    Example:
+      -import gym, tf_agents
+      +import gymnasium as gym, tfrl
+       env = gym.make("CartPole-v1")
+      -obs = env.reset()
+      +obs, _ = env.reset()
+       done = False
+       while not done:
+      -    obs, reward, done, info = env.step(0)
+      +    obs, reward, terminated, truncated, info = env.step(0)
+      +    done = terminated or truncated
+    """
 
     name = "gym-calls"
     page = PAGE
-    before = (
-        'import gym, tf_agents\nenv = gym.make("CartPole-v1")\nobs = env.reset()\n'
-        "done = False\nwhile not done:\n"
-        "    obs, reward, done, info = env.step(0)\n"
-    )
-    after = (
-        'import gymnasium as gym, tfrl\nenv = gym.make("CartPole-v1")\n'
-        "obs, _ = env.reset()\ndone = False\nwhile not done:\n"
-        "    obs, reward, terminated, truncated, info = env.step(0)\n"
-        "    done = terminated or truncated\n"
-    )
     nodes = (cst.Assign, cst.Call, cst.Expr)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:

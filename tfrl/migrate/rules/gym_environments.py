@@ -22,24 +22,31 @@ PAGE = "from_tf_agents#environments-of-gym"
 
 
 class Environments(Rule):
-    """Gives the program's own environments Gymnasium's reset and step."""
+    """Gives the program's own environments Gymnasium's reset and step.
+
+    Example:
+      -import gym
+      -import tf_agents
+      +import gymnasium as gym
+      +import tfrl
+
+
+       class Walk(gym.Env):
+      -    def reset(self):
+      +    def reset(self, *, seed=None, options=None):
+      +        super().reset(seed=seed)
+               self.x = 0
+      -        return self.x
+      +        return self.x, {}
+
+           def step(self, action):
+               self.x += action
+      -        return self.x, 1.0, self.x == 5, {}
+      +        return self.x, 1.0, self.x == 5, False, {}
+    """
 
     name = "gym-environments"
     page = PAGE
-    before = (
-        "import gym\nimport tf_agents\n\n\nclass Walk(gym.Env):\n"
-        "    def reset(self):\n        self.x = 0\n        return self.x\n\n"
-        "    def step(self, action):\n        self.x += action\n"
-        "        return self.x, 1.0, self.x == 5, {}\n"
-    )
-    after = (
-        "import gymnasium as gym\nimport tfrl\n\n\nclass Walk(gym.Env):\n"
-        "    def reset(self, *, seed=None, options=None):\n"
-        "        super().reset(seed=seed)\n        self.x = 0\n"
-        "        return self.x, {}\n\n"
-        "    def step(self, action):\n        self.x += action\n"
-        "        return self.x, 1.0, self.x == 5, False, {}\n"
-    )
     nodes = (cst.FunctionDef, cst.Return, cst.DictElement, cst.Attribute)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:

@@ -38,12 +38,17 @@ _ATARI = re.compile(
 
 
 class Identifiers(Rule):
-    """Names the versions of environments that Gymnasium has."""
+    """Names the versions of environments that Gymnasium has.
+
+    Example:
+      -import gym, tf_agents
+      +import gymnasium as gym, tfrl
+      -env = gym.make("Pendulum-v0")
+      +env = gym.make("Pendulum-v1")
+    """
 
     name = "gym-identifiers"
     page = "migrate#gym"
-    before = 'import gym, tf_agents\nenv = gym.make("Pendulum-v0")\n'
-    after = 'import gymnasium as gym, tfrl\nenv = gym.make("Pendulum-v1")\n'
     nodes = (cst.SimpleString,)
 
     def leave(
@@ -85,19 +90,19 @@ def _is_loaded(text: str, file: File) -> bool:
 
 
 class Rendering(Rule):
-    """Gives the mode of rendering where the environment is made."""
+    """Gives the mode of rendering where the environment is made.
+
+    Example:
+      -import gym, tf_agents
+      -env = gym.make("CartPole-v1")
+      -frame = env.render(mode="rgb_array")
+      +import gymnasium as gym, tfrl
+      +env = gym.make("CartPole-v1", render_mode="rgb_array")
+      +frame = env.render()
+    """
 
     name = "gym-rendering"
     page = PAGE
-    before = (
-        'import gym, tf_agents\nenv = gym.make("CartPole-v1")\n'
-        'frame = env.render(mode="rgb_array")\n'
-    )
-    after = (
-        "import gymnasium as gym, tfrl\n"
-        'env = gym.make("CartPole-v1", render_mode="rgb_array")\n'
-        "frame = env.render()\n"
-    )
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:

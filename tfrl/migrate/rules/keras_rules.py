@@ -24,20 +24,19 @@ _COUNTS = re.compile(r"action|output|(^|_)(n|num|dim|size)(_|$)")
 
 
 class IntegerSizes(Rule):
-    """Writes int(...) around the sizes of layers that are computed from specs."""
+    """Writes int(...) around the sizes of layers that are computed from specs.
+
+    Example:
+       import tensorflow as tf
+      -import tf_agents
+      +import tfrl
+       n = env.action_spec().maximum - env.action_spec().minimum + 1
+      -layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(n)]
+      +layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(int(n))]
+    """
 
     name = "integer-sizes"
     page = _PAGE
-    before = (
-        "import tensorflow as tf\nimport tf_agents\n"
-        "n = env.action_spec().maximum - env.action_spec().minimum + 1\n"
-        "layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(n)]\n"
-    )
-    after = (
-        "import tensorflow as tf\nimport tfrl\n"
-        "n = env.action_spec().maximum - env.action_spec().minimum + 1\n"
-        "layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(int(n))]\n"
-    )
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
@@ -96,15 +95,17 @@ def _is_unknown_argument(node: ast.AST, scope: Scope, place: Scope) -> bool:
 
 
 class LegacySwitch(Rule):
-    """Deletes the switch to Keras 2."""
+    """Deletes the switch to Keras 2.
+
+    Example:
+       import os
+      -os.environ["TF_USE_LEGACY_KERAS"] = "1"
+      -from tf_agents.agents.dqn import dqn_agent
+      +from tfrl.agents.dqn import dqn_agent
+    """
 
     name = "legacy-keras"
     page = _PAGE
-    before = (
-        'import os\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\n'
-        "from tf_agents.agents.dqn import dqn_agent\n"
-    )
-    after = "import os\nfrom tfrl.agents.dqn import dqn_agent\n"
     nodes = (cst.Assign, cst.Expr)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
@@ -124,18 +125,18 @@ class LegacySwitch(Rule):
 
 
 class OptimizerArguments(Rule):
-    """Names the learning rate of an optimizer as Keras 3 does."""
+    """Names the learning rate of an optimizer as Keras 3 does.
+
+    Example:
+       import tensorflow as tf
+      -import tf_agents
+      +import tfrl
+      -optimizer = tf.keras.optimizers.Adam(lr=1e-3)
+      +optimizer = tf.keras.optimizers.Adam(learning_rate=1e-3)
+    """
 
     name = "optimizer-arguments"
     page = _PAGE
-    before = (
-        "import tensorflow as tf\nimport tf_agents\n"
-        "optimizer = tf.keras.optimizers.Adam(lr=1e-3)\n"
-    )
-    after = (
-        "import tensorflow as tf\nimport tfrl\n"
-        "optimizer = tf.keras.optimizers.Adam(learning_rate=1e-3)\n"
-    )
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
@@ -191,19 +192,18 @@ class OldOptimizers(Rule):
     """Writes optimizers of Sonnet, and those of TF 1 in loops of one's own, as Keras's.
 
     Agents take optimizers of TF 1 as they are; Keras's variables do not.
+
+    Example:
+       import sonnet as snt
+      -from acme.agents.tf import d4pg
+      +from tfrl.acme.agents.tf import d4pg
+      +from keras.optimizers import Adam
+      -agent = d4pg.D4PG(spec, policy_optimizer=snt.optimizers.Adam(1e-4))
+      +agent = d4pg.D4PG(spec, policy_optimizer=Adam(1e-4, epsilon=1e-8))
     """
 
     name = "old-optimizers"
     page = "from_acme#networks"
-    before = (
-        "import sonnet as snt\nfrom acme.agents.tf import d4pg\n"
-        "agent = d4pg.D4PG(spec, policy_optimizer=snt.optimizers.Adam(1e-4))\n"
-    )
-    after = (
-        "import sonnet as snt\nfrom tfrl.acme.agents.tf import d4pg\n"
-        "from keras.optimizers import Adam\n"
-        "agent = d4pg.D4PG(spec, policy_optimizer=Adam(1e-4, epsilon=1e-8))\n"
-    )
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:

@@ -19,15 +19,21 @@ _KEPT = {
 
 
 class Packages(Rule):
-    """Renames the packages in imports, and where a program uses them by their names."""
+    """Renames the packages in imports, and where a program uses them by their names.
+
+    Example:
+      -import gym, os
+      -import reverb
+      +import gymnasium as gym, os
+      +from tfrl import replay_service as reverb
+      -from acme import specs
+      +from tfrl.acme import specs
+      -import tf_agents
+      +import tfrl
+    """
 
     name = "packages"
     page = "from_tf_agents"
-    before = "import gym, os\nimport reverb\nfrom acme import specs\nimport tf_agents\n"
-    after = (
-        "import gymnasium as gym, os\nfrom tfrl import replay_service as reverb\n"
-        "from tfrl.acme import specs\nimport tfrl\n"
-    )
     nodes = (cst.Import, cst.ImportFrom, cst.Name)
     table: ClassVar[dict[str, str]] = {}
 
@@ -181,22 +187,21 @@ _OF_ACME = [
 
 
 class OldPlaces(MovedNames):
-    """Names that TF-Agents has moved since release 0.3, and Acme since 0.1."""
+    """Names that TF-Agents has moved since release 0.3, and Acme since 0.1.
+
+    Example:
+      -from tf_agents.environments import suite_gym, time_step as ts
+      +from tfrl.environments import suite_gym
+      +from tfrl.trajectories import time_step as ts
+      -from tf_agents.agents.dqn import dqn_agent
+      +from tfrl.agents.dqn import dqn_agent
+      +from tfrl.utils.common import element_wise_squared_loss
+      -loss = dqn_agent.element_wise_squared_loss
+      +loss = element_wise_squared_loss
+    """
 
     name = "moved-names"
     page = "from_tf_agents#names-that-are-gone"
-    before = (
-        "from tf_agents.environments import suite_gym, time_step as ts\n"
-        "from tf_agents.agents.dqn import dqn_agent\n"
-        "loss = dqn_agent.element_wise_squared_loss\n"
-    )
-    after = (
-        "from tfrl.environments import suite_gym\n"
-        "from tfrl.trajectories import time_step as ts\n"
-        "from tfrl.agents.dqn import dqn_agent\n"
-        "from tfrl.utils.common import element_wise_squared_loss\n"
-        "loss = element_wise_squared_loss\n"
-    )
     table: ClassVar[dict[str, str]] = {
         **names.gone_names(),
         **{f"tfrl.acme.{x}": f"tfrl.acme.tf.{x}" for x in ("networks", "losses")},
@@ -205,93 +210,102 @@ class OldPlaces(MovedNames):
 
 
 class KerasNames(MovedNames):
-    """Names that only Keras 2 has."""
+    """Names that only Keras 2 has.
+
+    Example:
+       import tensorflow as tf
+      -import tf_agents
+      +import tfrl
+      -optimizer = tf.keras.optimizers.legacy.Adam(1e-3)
+      +optimizer = tf.keras.optimizers.Adam(1e-3)
+      -huber = tf.keras.losses.Huber(reduction=tf.losses.Reduction.NONE)
+      +huber = tf.keras.losses.Huber(reduction="none")
+      -squared = tf.losses.mean_squared_error
+      +squared = tf.losses.MSE
+    """
 
     name = "keras-names"
     page = "from_tf_agents#changes-in-the-dependencies"
-    before = (
-        "import tensorflow as tf\nimport tf_agents\n"
-        "optimizer = tf.keras.optimizers.legacy.Adam(1e-3)\n"
-        "huber = tf.keras.losses.Huber(reduction=tf.losses.Reduction.NONE)\n"
-        "squared = tf.losses.mean_squared_error\n"
-    )
-    after = (
-        "import tensorflow as tf\nimport tfrl\n"
-        "optimizer = tf.keras.optimizers.Adam(1e-3)\n"
-        'huber = tf.keras.losses.Huber(reduction="none")\n'
-        "squared = tf.losses.MSE\n"
-    )
     table = tables.KERAS
 
 
 class OldTensorFlow(MovedNames):
-    """Names of TensorFlow 1 that tf.compat.v1 has."""
+    """Names of TensorFlow 1 that tf.compat.v1 has.
+
+    Example:
+       import tensorflow as tf
+      -import tf_agents
+      +import tfrl
+      -tf.enable_v2_behavior()
+      +tf.compat.v1.enable_v2_behavior()
+      -optimizer = tf.train.AdamOptimizer(1e-3)
+      +optimizer = tf.compat.v1.train.AdamOptimizer(1e-3)
+    """
 
     name = "tensorflow-1-names"
     page = "from_tf_agents#changes-in-the-dependencies"
-    before = (
-        "import tensorflow as tf\nimport tf_agents\ntf.enable_v2_behavior()\n"
-        "optimizer = tf.train.AdamOptimizer(1e-3)\n"
-    )
-    after = (
-        "import tensorflow as tf\nimport tfrl\ntf.compat.v1.enable_v2_behavior()\n"
-        "optimizer = tf.compat.v1.train.AdamOptimizer(1e-3)\n"
-    )
     table = tables.TENSORFLOW
 
 
 class NumpyNames(MovedNames):
-    """Names that are gone from NumPy."""
+    """Names that are gone from NumPy.
+
+    Example:
+       import numpy as np
+      -import tf_agents
+      +import tfrl
+      -x = np.zeros(3, np.float) + np.product((2, 3)) + np.Inf
+      +x = np.zeros(3, float) + np.prod((2, 3)) + np.inf
+    """
 
     name = "numpy-names"
     page = "migrate#numpy"
-    before = (
-        "import numpy as np\nimport tf_agents\n"
-        "x = np.zeros(3, np.float) + np.product((2, 3)) + np.Inf\n"
-    )
-    after = (
-        "import numpy as np\nimport tfrl\n"
-        "x = np.zeros(3, float) + np.prod((2, 3)) + np.inf\n"
-    )
     table = tables.NUMPY
 
 
 class GymNames(MovedNames):
-    """Names that Gymnasium has renamed."""
+    """Names that Gymnasium has renamed.
+
+    Example:
+      -import gym, tf_agents
+      +import gymnasium as gym, tfrl
+      -env = gym.wrappers.FrameStack(env, 4)
+      +env = gym.wrappers.FrameStackObservation(env, 4)
+    """
 
     name = "gym-names"
     page = "migrate#gym"
-    before = "import gym, tf_agents\nenv = gym.wrappers.FrameStack(env, 4)\n"
-    after = (
-        "import gymnasium as gym, tfrl\n"
-        "env = gym.wrappers.FrameStackObservation(env, 4)\n"
-    )
     table = tables.GYM
 
 
 class GinNames(MovedNames):
-    """The module gin.tf, which needs tf.estimator, becomes gin."""
+    """The module gin.tf, which needs tf.estimator, becomes gin.
+
+    Example:
+      -import gin.tf
+      +import gin
+      -import tf_agents
+      +import tfrl
+    """
 
     name = "gin"
     page = "from_tf_agents#gin"
-    before = "import gin.tf\nimport tf_agents\n"
-    after = "import gin\nimport tfrl\n"
     table: ClassVar[dict[str, str]] = {"gin.tf": "gin"}
 
 
 class ModuleStrings(Rule):
-    """Renames modules in strings that are imported."""
+    """Renames modules in strings that are imported.
+
+    Example:
+       import importlib
+      -import tf_agents
+      +import tfrl
+      -dqn = importlib.import_module("tf_agents.agents.dqn.dqn_agent")
+      +dqn = importlib.import_module("tfrl.agents.dqn.dqn_agent")
+    """
 
     name = "module-strings"
     page = "from_tf_agents"
-    before = (
-        "import importlib\nimport tf_agents\n"
-        'dqn = importlib.import_module("tf_agents.agents.dqn.dqn_agent")\n'
-    )
-    after = (
-        "import importlib\nimport tfrl\n"
-        'dqn = importlib.import_module("tfrl.agents.dqn.dqn_agent")\n'
-    )
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
@@ -313,16 +327,16 @@ class ModuleStrings(Rule):
 
 
 class AbsentNames(Rule):
-    """Says above a line what to use instead of a name that there is not."""
+    """Says above a line what to use instead of a name that there is not.
+
+    Example:
+      +# tfrl migrate: tfrl.policies.py_tf_policy: TF-Agents has it, tfrl does not: use tfrl.policies.py_tf_eager_policy.
+      -from tf_agents.policies import py_tf_policy
+      +from tfrl.policies import py_tf_policy
+    """  # noqa: E501
 
     name = "absent-names"
     page = "from_tf_agents#what-is-not-here"
-    before = "from tf_agents.policies import py_tf_policy\n"
-    after = (
-        "# tfrl migrate: tfrl.policies.py_tf_policy: TF-Agents has it, tfrl does not: "
-        "use tfrl.policies.py_tf_eager_policy.\n"
-        "from tfrl.policies import py_tf_policy\n"
-    )
     nodes = (cst.Import, cst.ImportFrom, cst.Attribute)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:

@@ -40,13 +40,13 @@ _CANONICAL = {
 
 
 def _replaced(name: str, table: dict[str, str]) -> str:
-    for part in _prefixes(name):
+    for part in prefixes(name):
         if part in table:
             return table[part] + name[len(part) :]
     return name
 
 
-def _prefixes(name: str) -> list[str]:
+def prefixes(name: str) -> list[str]:
     """Returns a dotted name and what it begins with, the longest first."""
     parts = name.split(".")
     return [".".join(parts[:number]) for number in range(len(parts), 0, -1)]
@@ -71,11 +71,11 @@ def moved(name: str, table: dict[str, str], *, is_exact: bool) -> str | None:
       is_exact: Whether a longer name than one of the table has no entry.
     """
     known = canonical(name)
-    for part in [known] if is_exact else _prefixes(known):
+    for part in [known] if is_exact else prefixes(known):
         if part in table:
             new = table[part] + known[len(part) :]
             # A program that writes tf.keras.X goes on with tf.keras.
-            for root in reversed(_prefixes(known)):
+            for root in reversed(prefixes(known)):
                 rest = known[len(root) :]
                 if rest and name.endswith(rest) and new.startswith(f"{root}."):
                     return renamed(name.removesuffix(rest) + new[len(root) :])
@@ -109,7 +109,7 @@ def _names_in(module: str) -> set[str] | None:
 
 def explanation(name: str) -> str | None:
     """Returns why tfrl lacks a name, and what to use instead; None if it has it."""
-    for part in reversed(_prefixes(name)):
+    for part in reversed(prefixes(name)):
         if text := absent.explanation(part):
             return f"{part}: {text}"
     module, _, last = name.rpartition(".")

@@ -200,6 +200,11 @@ def argument(call: cst.Call, name: str, place: int | None = None) -> cst.Arg | N
     return None
 
 
+def arguments(text: str) -> list[cst.Arg]:
+    """Returns the arguments of a call that some text has between the brackets."""
+    return list(cst.ensure_type(cst.parse_expression(f"f({text})"), cst.Call).args)
+
+
 def text_in(node: cst.CSTNode | None) -> str:
     """Returns the text that a string literal stands for; "" for other expressions."""
     value = getattr(node, "evaluated_value", None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate.rule import File, Rule, code
+from tfrl.migrate.rule import File, Rule, arguments, code
 from tfrl.migrate.rules.gym_values import (
     called,
     flags_of,
@@ -126,7 +126,7 @@ class Calls(Rule):
         ):
             return updated
         function = call.func.with_changes(attr=cst.Name("reset"))
-        seed = cst.parse_expression(f"f(seed={code(call.args[0].value)})").args
+        seed = arguments(f"seed={code(call.args[0].value)}")
         return updated.with_changes(value=call.with_changes(func=function, args=seed))
 
 

@@ -9,22 +9,22 @@ from typing import Any
 import libcst as cst
 
 from tfrl.migrate import names
-from tfrl.migrate.rule import File, Rule, argument, text_in
-from tfrl.migrate.rules.gym_values import (
-    is_method,
-)
+from tfrl.migrate.rule import File, Rule, argument, arguments, text_in
+from tfrl.migrate.rules.gym_values import is_method
 
 PAGE = "from_tf_agents#environments-of-gym"
 
 
 _NEWEST = {
-    **dict.fromkeys(("Pendulum", "FrozenLake", "FrozenLake8x8", "Blackjack"), 1),
-    **dict.fromkeys(("CliffWalking",), 1),
-    **dict.fromkeys(("LunarLander", "LunarLanderContinuous", "BipedalWalker"), 3),
-    **dict.fromkeys(("BipedalWalkerHardcore", "CarRacing"), 3),
-    **dict.fromkeys(("Ant", "HalfCheetah", "Hopper", "Humanoid", "Pusher"), 4),
-    **dict.fromkeys(("HumanoidStandup", "InvertedDoublePendulum", "Reacher"), 4),
-    **dict.fromkeys(("InvertedPendulum", "Swimmer", "Walker2d", "Taxi"), 4),
+    name: version
+    for version, environments in {
+        1: "Pendulum FrozenLake FrozenLake8x8 Blackjack CliffWalking",
+        3: "LunarLander LunarLanderContinuous BipedalWalker BipedalWalkerHardcore "
+        "CarRacing",
+        4: "Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum "
+        "InvertedPendulum Pusher Reacher Swimmer Taxi Walker2d",
+    }.items()
+    for name in environments.split()
 }
 _LOADERS = (
     "gymnasium.make",
@@ -136,9 +136,9 @@ def _with_mode(call: cst.Call, mode: str | None) -> cst.Call:
     """Returns a call of gym.make with a mode of rendering."""
     if mode is None or argument(call, "render_mode") or not call.args:
         return call
-    made = cst.parse_expression(f'f(a, render_mode="{mode}")').args
-    last = call.args[-1].with_changes(comma=made[0].comma)
-    return call.with_changes(args=[*call.args[:-1], last, made[1]])
+    rest = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    added = arguments(f'render_mode="{mode}"')
+    return call.with_changes(args=[*call.args[:-1], rest, *added])
 
 
 def _is_make(node: ast.Call, file: File) -> bool:

@@ -8,16 +8,19 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate.rule import File, Removed, Rule, argument, code, text_in
+from tfrl.migrate.rule import File, Removed, Rule, argument, arguments, code
 from tfrl.migrate.scopes import Scope
 
 _PAGE = "from_tf_agents#changes-in-the-dependencies"
-# The first argument of layers that take a size, by the canonical name of the layer.
+# The first argument of layers that take a size, and the layers.
 _SIZES = {
-    **dict.fromkeys(("Dense", "LSTM", "GRU", "SimpleRNN", "LSTMCell"), "units"),
-    **dict.fromkeys(("GRUCell", "SimpleRNNCell"), "units"),
-    **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D"), "filters"),
-    **dict.fromkeys(("Embedding",), "input_dim"),
+    layer: argument
+    for argument, layers in {
+        "units": "Dense LSTM GRU SimpleRNN LSTMCell GRUCell SimpleRNNCell",
+        "filters": "Conv1D Conv2D Conv3D",
+        "input_dim": "Embedding",
+    }.items()
+    for layer in layers.split()
 }
 _OF_SPECS = {"maximum", "minimum", "shape", "n", "high", "low", "num_values", "size"}
 _COUNTS = re.compile(r"action|output|(^|_)(n|num|dim|size)(_|$)")
@@ -55,22 +58,23 @@ class IntegerSizes(Rule):
         )
 
 
+_Plain = ast.FunctionDef | ast.ClassDef | ast.Constant
+
+
 def _is_computed(
     node: ast.AST | None, scope: Scope, file: File, seen: tuple[ast.AST, ...]
 ) -> bool:
     """Whether a number may be one of NumPy: from a spec, a shape, or an argument."""
-    if node is None or node in seen:
+    if node is None or node in seen or isinstance(node, _Plain):
         return False
     seen = (*seen, node)
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func)
-        is_array = scope.qualified(called).startswith("numpy.")
-        inner = (
-            []
-            if called.endswith(("int", "len", "round", "num_elements"))
-            else [*node.args, node.func]
-        )
-        return is_array or any(_is_computed(x, scope, file, seen) for x in inner)
+        if scope.qualified(called).startswith("numpy."):
+            return True
+        if called.endswith(("int", "len", "round", "num_elements")):
+            return False
+        return any(_is_computed(x, scope, file, seen) for x in (*node.args, node.func))
     if isinstance(node, ast.Attribute) and node.attr in _OF_SPECS:
         return True
     if isinstance(node, ast.Name | ast.Attribute):
@@ -82,8 +86,6 @@ def _is_computed(
         return isinstance(node, ast.Attribute) and _is_computed(
             node.value, scope, file, seen
         )
-    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Constant):
-        return False
     children = ast.iter_child_nodes(node)
     return any(_is_computed(each, scope, file, seen) for each in children)
 
@@ -92,6 +94,12 @@ def _is_unknown_argument(node: ast.AST, scope: Scope, place: Scope) -> bool:
     """Whether a name is a parameter of a function that the file does not call."""
     found = scope.find(node.id) if isinstance(node, ast.Name) else []
     return any(binding.parameter and binding.scope is place for binding in found)
+
+
+_SWITCH = re.compile(
+    r"(?:os\.)?(?:environ\[|environ\.setdefault\(|putenv\()"
+    r"""["']TF_USE_LEGACY_KERAS["'](?:\]\s*=[^=]|,)"""
+)
 
 
 class LegacySwitch(Rule):
@@ -108,20 +116,9 @@ class LegacySwitch(Rule):
     page = _PAGE
     nodes = (cst.Assign, cst.Expr)
 
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
+    def leave(self, original: Any, updated: Any, file: File) -> Any:  # noqa: ARG002
         """See the base class."""
-        key = None
-        if isinstance(original, cst.Assign) and len(original.targets) == 1:
-            target = original.targets[0].target
-            is_item = isinstance(target, cst.Subscript) and len(target.slice) == 1
-            if is_item and file.full_name(target.value) == "os.environ":
-                key = getattr(target.slice[0].slice, "value", None)
-        elif isinstance(original, cst.Expr) and isinstance(original.value, cst.Call):
-            called = file.full_name(original.value.func)
-            first = argument(original.value, "key", 0)
-            if called in ("os.environ.setdefault", "os.putenv") and first:
-                key = first.value
-        return Removed() if text_in(key) == "TF_USE_LEGACY_KERAS" else updated
+        return Removed() if _SWITCH.match(code(original)) else updated
 
 
 class OptimizerArguments(Rule):
@@ -157,34 +154,23 @@ class OptimizerArguments(Rule):
         return updated.with_deep_changes(rate.keyword, value="learning_rate")
 
 
-# Optimizers of tf.compat.v1 and of Sonnet: Keras's class, the names of its arguments
-# by those of the old one in their order, and the arguments that differ by default.
-_ADAM = "learning_rate beta_1=beta1 beta_2=beta2 epsilon", {"epsilon": "1e-8"}
-_OLD = {
-    "tensorflow.compat.v1.train.AdamOptimizer": ("Adam", *_ADAM),
-    "tensorflow.compat.v1.train.GradientDescentOptimizer": ("SGD", "learning_rate", {}),
-    "tensorflow.compat.v1.train.MomentumOptimizer": (
-        "SGD",
-        "learning_rate momentum use_locking name nesterov=use_nesterov",
-        {},
-    ),
-    "tensorflow.compat.v1.train.RMSPropOptimizer": (
-        "RMSprop",
-        "learning_rate rho=decay momentum epsilon",
-        {"epsilon": "1e-10"},
-    ),
-    "sonnet.optimizers.Adam": ("Adam", *_ADAM),
-    "sonnet.optimizers.RMSProp": (
-        "RMSprop",
-        "learning_rate rho=decay momentum epsilon",
-        {"epsilon": "1e-10"},
-    ),
-    "sonnet.optimizers.SGD": ("SGD", "learning_rate", {}),
-    "sonnet.optimizers.Momentum": (
-        "SGD",
-        "learning_rate momentum nesterov=use_nesterov",
-        {},
-    ),
+_OLD = re.compile(
+    r"(?:sonnet\.optimizers|tensorflow\.(?:compat\.v1\.)?train)\.(\w+?)(?:Optimizer)?"
+)
+# For the optimizers of TF 1 and Sonnet: Keras's class, its names of their arguments in
+# order, and the argument that differs by default.
+_KERAS = {
+    "Adam": ("Adam", "learning_rate beta_1 beta_2 epsilon", "epsilon=1e-8"),
+    "RMSProp": ("RMSprop", "learning_rate rho momentum epsilon", "epsilon=1e-10"),
+    "Momentum": ("SGD", "learning_rate momentum", ""),
+    "GradientDescent": ("SGD", "learning_rate", ""),
+    "SGD": ("SGD", "learning_rate", ""),
+}
+_ARGUMENTS = {
+    "beta1": "beta_1",
+    "beta2": "beta_2",
+    "decay": "rho",
+    "use_nesterov": "nesterov",
 }
 
 
@@ -209,37 +195,25 @@ class OldOptimizers(Rule):
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """See the base class."""
         old = file.known(original.func)
-        old = old.replace("tensorflow.train.", "tensorflow.compat.v1.train.")
-        if old not in _OLD or not (
-            old.startswith("sonnet.") or _is_applied(file, original)
-        ):
+        found = _OLD.fullmatch(old)
+        if not found or found[1] not in _KERAS:
             return updated
-        new, known, defaults = _OLD[old]
-        names = dict(
-            reversed(each.partition("=")[::2]) if "=" in each else (each, each)
-            for each in known.split()
-        )
-        given = {}
-        for place, each in enumerate(updated.args):
-            name = each.keyword.value if each.keyword else ""
-            if each.star or (not name and place >= len(names)):
-                file.note(self.name, f"{old} is {new} of Keras; its arguments differ.")
-                return updated
-            given[names.get(name, name) or [*names.values()][place]] = each
-        unknown = given.keys() - set(names.values()) - {"name"}
-        if unknown or "use_locking" in given:
-            file.note(self.name, f"{old} is {new} of Keras, without {unknown}.")
+        if not (old.startswith("sonnet.") or _is_applied(file, original)):
             return updated
-        args = [
-            each.with_changes(keyword=cst.Name(name)) if each.keyword else each
-            for name, each in given.items()
-        ]
-        if args and not isinstance(args[-1].comma, cst.Comma):
-            args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        for name, value in defaults.items():
-            if name not in given:
-                made = cst.parse_expression(f"f({name}={value})")
-                args.append(made.args[0])
+        new, order, default = _KERAS[found[1]]
+        args, known = [], order.split()
+        given = known[: sum(not x.keyword for x in updated.args)]
+        for each in updated.args:
+            if each.keyword:
+                given.append(_ARGUMENTS.get(each.keyword.value, each.keyword.value))
+                each = each.with_changes(keyword=cst.Name(given[-1]))
+            args.append(each)
+        is_known = set(given) <= {*known, "nesterov", "name"}
+        if len(given) < len(args) or not is_known or any(x.star for x in args):
+            file.note(self.name, f"{old} is {new} of Keras; its arguments differ.")
+            return updated
+        if default.partition("=")[0] not in (*given, ""):
+            args += arguments(default)
         has_tensorflow = file.full_name("tf") == "tensorflow"
         root = "tensorflow.keras" if has_tensorflow else "keras"
         function = file.written(f"{root}.optimizers.{new}", "tf")

@@ -2,92 +2,75 @@
 
 from __future__ import annotations
 
-import re
+from tfrl.migrate import names
 
-_LOSSES = {
-    "mean_squared_error": "MSE",
-    "mean_absolute_error": "MAE",
-    "mean_absolute_percentage_error": "MAPE",
-    "mean_squared_logarithmic_error": "MSLE",
-    "kl_divergence": "KLD",
-    "log_cosh": "logcosh",
-}
-_REDUCTIONS = {
-    "AUTO": "sum_over_batch_size",
-    "SUM_OVER_BATCH_SIZE": "sum_over_batch_size",
-    "SUM": "sum",
-    "NONE": "none",
-}
+
+def _pairs(text: str, old: str, new: str = "") -> dict[str, str]:
+    """Returns a table from words such as old=new, and the patterns of the full names.
+
+    Without another pattern the new names have that of the old ones.
+    """
+    pairs = (word.partition("=") for word in text.split())
+    return {old.format(x): (new or old).format(y or x) for x, _, y in pairs}
+
+
 KERAS = {
-    **{f"keras.losses.{old}": f"keras.losses.{new}" for old, new in _LOSSES.items()},
-    **{f"keras.losses.Reduction.{old}": f'"{new}"' for old, new in _REDUCTIONS.items()},
+    **_pairs(
+        "mean_squared_error=MSE mean_absolute_error=MAE kl_divergence=KLD "
+        "mean_absolute_percentage_error=MAPE mean_squared_logarithmic_error=MSLE "
+        "log_cosh=logcosh",
+        "keras.losses.{}",
+    ),
+    **_pairs(
+        "AUTO=sum_over_batch_size SUM_OVER_BATCH_SIZE=sum_over_batch_size SUM=sum "
+        "NONE=none",
+        "keras.losses.Reduction.{}",
+        '"{}"',
+    ),
     "keras.optimizers.legacy": "keras.optimizers",
     "keras.layers.experimental.preprocessing": "keras.layers",
     "keras.layers.core": "keras.layers",
 }
-# What tf.compat.v1 still has of TensorFlow 1, and works without sessions.
-_OF_V1 = (
-    "train.AdamOptimizer train.GradientDescentOptimizer train.RMSPropOptimizer "
-    "train.MomentumOptimizer train.AdagradOptimizer train.AdadeltaOptimizer "
-    "train.get_or_create_global_step train.get_global_step train.exponential_decay "
-    "train.create_global_step train.piecewise_constant enable_v2_behavior "
-    "enable_eager_execution enable_resource_variables set_random_seed app flags "
-    "logging gfile to_float to_int32 to_int64 assign assign_add assign_sub div"
-)
-_MATH = "log ceil erf lgamma count_nonzero is_nan"
 TENSORFLOW = {
-    **{f"tensorflow.{name}": f"tensorflow.compat.v1.{name}" for name in _OF_V1.split()},
-    **{f"tensorflow.{name}": f"tensorflow.math.{name}" for name in _MATH.split()},
-    "tensorflow.mul": "tensorflow.multiply",
-    "tensorflow.set_random_seed": "tensorflow.random.set_seed",
-    "tensorflow.random_uniform": "tensorflow.random.uniform",
-    "tensorflow.random_normal": "tensorflow.random.normal",
-    "tensorflow.check_numerics": "tensorflow.debugging.check_numerics",
-    "tensorflow.matrix_diag": "tensorflow.linalg.diag",
-    "tensorflow.mod": "tensorflow.math.floormod",
+    # What tf.compat.v1 still has of TensorFlow 1, and works without sessions.
+    **_pairs(
+        "train.AdamOptimizer train.GradientDescentOptimizer train.RMSPropOptimizer "
+        "train.MomentumOptimizer train.AdagradOptimizer train.AdadeltaOptimizer "
+        "train.get_or_create_global_step train.get_global_step app flags logging gfile "
+        "train.create_global_step train.exponential_decay train.piecewise_constant "
+        "enable_v2_behavior enable_eager_execution enable_resource_variables to_float "
+        "to_int32 to_int64 assign assign_add assign_sub div",
+        "tensorflow.{}",
+        "tensorflow.compat.v1.{}",
+    ),
+    **_pairs(
+        "log=math.log ceil=math.ceil erf=math.erf lgamma=math.lgamma mul=multiply "
+        "count_nonzero=math.count_nonzero is_nan=math.is_nan mod=math.floormod "
+        "set_random_seed=random.set_seed random_uniform=random.uniform "
+        "random_normal=random.normal check_numerics=debugging.check_numerics "
+        "matrix_diag=linalg.diag",
+        "tensorflow.{}",
+    ),
     "keras.losses.huber_loss": "tensorflow.compat.v1.losses.huber_loss",
 }
-_BUILTINS = ("float", "int", "bool", "object", "str", "complex")
-_OF_NUMPY = {
-    "float_": "float64",
-    "complex_": "complex128",
-    "product": "prod",
-    "cumproduct": "cumprod",
-    "alltrue": "all",
-    "sometrue": "any",
-    "in1d": "isin",
-    "trapz": "trapezoid",
-    "Inf": "inf",
-    "Infinity": "inf",
-    "infty": "inf",
-    "PINF": "inf",
-    "NaN": "nan",
-    "NAN": "nan",
-    "round_": "round",
-    "string_": "bytes_",
-    "unicode_": "str_",
-    "bool8": "bool_",
-    "object0": "object_",
-    "int0": "intp",
-    "uint0": "uintp",
-    "mat": "asmatrix",
-}
 NUMPY = {
-    **{f"numpy.{name}": f"builtins.{name}" for name in _BUILTINS if name != "bool"},
-    **{f"numpy.{old}": f"numpy.{new}" for old, new in _OF_NUMPY.items()},
+    **_pairs("float int object str complex unicode=str", "numpy.{}", "builtins.{}"),
+    **_pairs(
+        "float_=float64 complex_=complex128 product=prod cumproduct=cumprod "
+        "alltrue=all sometrue=any in1d=isin trapz=trapezoid round_=round mat=asmatrix "
+        "Inf=inf Infinity=inf infty=inf PINF=inf NaN=nan NAN=nan string_=bytes_ "
+        "unicode_=str_ bool8=bool_ object0=object_ int0=intp uint0=uintp",
+        "numpy.{}",
+    ),
     "numpy.NINF": "-numpy.inf",
-    "numpy.unicode": "builtins.str",
 }
-GYM = {
-    "gymnasium.wrappers.FrameStack": "gymnasium.wrappers.FrameStackObservation",
-    "gymnasium.wrappers.GrayScaleObservation": (
-        "gymnasium.wrappers.GrayscaleObservation"
-    ),
-    "gymnasium.envs.registry.env_specs": "gymnasium.envs.registry",
-    "gymnasium.envs.registration.registry.env_specs": (
-        "gymnasium.envs.registration.registry"
-    ),
-}
+GYM = _pairs(
+    "wrappers.FrameStack=wrappers.FrameStackObservation "
+    "wrappers.GrayScaleObservation=wrappers.GrayscaleObservation "
+    "envs.registry.env_specs=envs.registry "
+    "envs.registration.registry.env_specs=envs.registration.registry",
+    "gymnasium.{}",
+)
 _SESSIONS = "TensorFlow 2 has no sessions: call functions eagerly, or as a tf.function."
 _NOT_IN_V2 = (
     "Session InteractiveSession placeholder global_variables_initializer "
@@ -145,10 +128,9 @@ _REMARKS = {
     "gin.tf.external_configurables": "gin.tf needs tf.estimator: delete this import.",
     "launchpad": "Launchpad's programs: tfrl.distribute runs actors and a learner.",
 }
-_PATTERN = re.compile("|".join(rf"{re.escape(name)}(?=\.|$)" for name in _REMARKS))
 
 
 def remark(name: str) -> str | None:
     """Returns what a person must write otherwise for a canonical name, or None."""
-    found = _PATTERN.match(name)
-    return _REMARKS[found[0]] if found else None
+    found = (_REMARKS[part] for part in names.prefixes(name) if part in _REMARKS)
+    return next(found, None)

@@ -75,7 +75,8 @@ class _Pass(cst.CSTTransformer):
             file.statements.append((node, file.statement))
             file.scope = file.scopes.of.get(file.statement, file.scope)
         file.above.append(node)
-        return True
+        # Rules take an import as a whole: its parts are no uses of names.
+        return not isinstance(node, cst.Import | cst.ImportFrom)
 
     def on_leave(self, original: Any, updated: Any) -> Any:
         if isinstance(original, _SPACE):

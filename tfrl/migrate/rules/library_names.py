@@ -10,11 +10,10 @@ from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, argument, text_in, text_of
 from tfrl.migrate.rules import tables
 
-# The import statements that keep the name by which a program uses a package.
+# The imports that keep the name by which a program uses a package.
 _KEPT = {
     "gym": "gymnasium as gym",
     "tf_keras": "keras as tf_keras",
-    "reverb": "from tfrl import replay_service as reverb",
 }
 
 
@@ -49,55 +48,47 @@ class Packages(Rule):
         """Returns the full name to import for one."""
         if name.partition(".")[0] in file.own:
             return name
-        new = names.moved(name, self.table, is_exact=False) if self.table else None
-        return new or (name if self.table else names.renamed(name))
+        if not self.table:
+            return names.renamed(name)
+        return names.moved(name, self.table, is_exact=False) or name
 
     def _name(self, original: cst.Name, updated: cst.Name, file: File) -> Any:
         """Renames a package where it is used, if an import binds its own name."""
         parent = file.above[-1]
-        if original.value not in ("tf_agents", "acme") or (
-            isinstance(parent, cst.Attribute) and parent.attr is original
-        ):
-            return updated
-        is_part = isinstance(parent, cst.ImportAlias | cst.Import | cst.ImportFrom)
+        is_attribute = isinstance(parent, cst.Attribute) and parent.attr is original
         is_key = isinstance(parent, cst.Arg) and parent.keyword is original
-        around = [x for x in file.above if isinstance(x, cst.Import | cst.ImportFrom)]
-        if is_part or is_key or around or file.full_name(original) != original.value:
+        if is_attribute or is_key or original.value not in ("tf_agents", "acme"):
+            return updated
+        if file.full_name(original) != original.value:
             return updated
         return cst.parse_expression(names.renamed(original.value))
 
     def _import(self, updated: cst.Import, file: File) -> Any:
-        kept, lines = [], []
+        aliases: list[cst.ImportAlias] = []
+        lines = []
         for alias in updated.names:
             old = text_of(alias.name)
             new = self._target(old, file)
             root = old.partition(".")[0]
             if new == old:
-                kept.append(alias.with_changes(comma=cst.MaybeSentinel.DEFAULT))
-                continue
-            if alias.asname:
-                texts = [f"{new} as {text_of(alias.asname.name)}"]
+                aliases.append(alias)
+            elif alias.asname:
+                aliases += _statement(f"import {new} as {alias.evaluated_alias}").names
+            elif root == "reverb":
+                lines.append(_statement("from tfrl import replay_service as reverb"))
             elif root in _KEPT:
-                texts = [new] if "." in old and root != "reverb" else []
-                texts.append(_KEPT[root])
+                first = f"{new}, " if "." in old else ""
+                aliases += _statement(f"import {first}{_KEPT[root]}").names
             else:
-                texts = [new]
-            for text in texts:
-                if " import " in text:
-                    lines.append(_statement(text))
-                else:
-                    made = _statement(f"import {text}").names
-                    kept += [
-                        x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in made
-                    ]
-        if not lines and [x.evaluated_name for x in kept] == [
-            x.evaluated_name for x in updated.names
-        ]:
+                aliases += _statement(f"import {new}").names
+        if aliases == list(updated.names):
             return updated
-        if not kept and len(lines) == 1:
+        if aliases:
+            commas = [x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in aliases]
+            lines.insert(0, updated.with_changes(names=commas))
+        if len(lines) == 1:
             return lines[0].with_changes(semicolon=updated.semicolon)
-        first = [updated.with_changes(names=kept)] if kept else []
-        return cst.FlattenSentinel([*first, *lines]) if lines else first[0]
+        return cst.FlattenSentinel(lines)
 
     def _import_from(self, updated: cst.ImportFrom, file: File) -> Any:
         old = text_of(updated.module)
@@ -116,17 +107,14 @@ class Packages(Rule):
                     or _statement(f"import x as {name}").names[0].asname,
                 )
             groups.setdefault(module, []).append(alias)
-        if len(groups) == 1:
-            (module, aliases), *_ = groups.items()
-            if any(x is not y for x, y in zip(aliases, updated.names, strict=True)):
-                updated = updated.with_changes(names=aliases)
-            return self._with_module(updated, old, module)
         (module, aliases), *rest = groups.items()
-        if not updated.lpar:
-            last = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-            aliases = [*aliases[:-1], last]
-        new = names.renamed(module)
-        first = self._with_module(updated.with_changes(names=aliases), old, new)
+        if rest and not updated.lpar:
+            aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        if aliases != list(updated.names):
+            updated = updated.with_changes(names=aliases)
+        if not rest:
+            return self._with_module(updated, old, module)
+        first = self._with_module(updated, old, names.renamed(module))
         return cst.FlattenSentinel([first, *(_import_of(*each) for each in rest)])
 
     def _with_module(self, updated: Any, old: str, new: str) -> Any:
@@ -145,14 +133,8 @@ class MovedNames(Packages):
         if not isinstance(original, cst.Attribute):
             return super().leave(original, updated, file)
         old = file.full_name(original)
-        if not old or _is_in_import(file):
-            return updated
-        new = names.moved(old, self.table, is_exact=True)
+        new = names.moved(old, self.table, is_exact=True) if old else None
         return updated if new is None else file.written(new, text_of(original))
-
-
-def _is_in_import(file: File) -> bool:
-    return any(isinstance(x, cst.Import | cst.ImportFrom) for x in file.above)
 
 
 def _import_of(module: str, aliases: list[cst.ImportAlias]) -> Any:
@@ -167,23 +149,7 @@ def _statement(text: str) -> Any:
     return cst.parse_statement(text).body[0]
 
 
-_OF_ACME = [
-    "bc",
-    "bcq",
-    "crr",
-    "d4pg",
-    "ddpg",
-    "dmpo",
-    "dqfd",
-    "dqn",
-    "impala",
-    "iqn",
-    "mcts",
-    "mpo",
-    "r2d2",
-    "r2d3",
-    "svg0_prior",
-]
+_OF_ACME = "bc bcq crr d4pg ddpg dmpo dqfd dqn impala iqn mcts mpo r2d2 r2d3 svg0_prior"
 
 
 class OldPlaces(MovedNames):
@@ -205,7 +171,10 @@ class OldPlaces(MovedNames):
     table: ClassVar[dict[str, str]] = {
         **names.gone_names(),
         **{f"tfrl.acme.{x}": f"tfrl.acme.tf.{x}" for x in ("networks", "losses")},
-        **{f"tfrl.acme.agents.{x}": f"tfrl.acme.agents.tf.{x}" for x in _OF_ACME},
+        **{
+            f"tfrl.acme.agents.{x}": f"tfrl.acme.agents.tf.{x}"
+            for x in _OF_ACME.split()
+        },
     }
 
 
@@ -310,20 +279,17 @@ class ModuleStrings(Rule):
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """See the base class."""
-        found = file.full_name(original.func) or text_of(original.func)
+        called = file.full_name(original.func) or text_of(original.func)
         given = argument(updated, "name", 0)
-        old = text_in(given.value) if given else ""
-        if found not in ("importlib.import_module", "__import__") or not old:
+        if called not in ("importlib.import_module", "__import__") or given is None:
             return updated
-        if old.partition(".")[0] in file.own:
-            return updated
+        old = text_in(given.value)
         new = names.renamed(old)
         new = names.moved(new, OldPlaces.table, is_exact=False) or new
-        if new == old or given is None:
+        if new == old or old.partition(".")[0] in file.own:
             return updated
         literal = given.value
-        text = literal.value.replace(old, new)
-        return updated.with_deep_changes(literal, value=text)
+        return updated.with_deep_changes(literal, value=literal.value.replace(old, new))
 
 
 class AbsentNames(Rule):
@@ -342,9 +308,7 @@ class AbsentNames(Rule):
     def leave(self, original: Any, updated: Any, file: File) -> Any:
         """See the base class."""
         for name in self._used(original, file):
-            if name.partition(".")[0] in file.own:
-                continue
-            text = _absence(name)
+            text = "" if name.partition(".")[0] in file.own else _absence(name)
             if isinstance(original, cst.Attribute):
                 # It may be an attribute of a class; and its import is remarked on.
                 root = file.scope.qualified(text_of(original).partition(".")[0])
@@ -357,8 +321,7 @@ class AbsentNames(Rule):
         """Returns the full names that an import or an expression uses."""
         if isinstance(node, cst.Attribute):
             is_part = isinstance(file.above[-1], cst.Attribute)
-            name = "" if is_part or _is_in_import(file) else file.full_name(node)
-            return [name] if name else []
+            return [] if is_part else [file.full_name(node)]
         if isinstance(node, cst.Import):
             return [text_of(alias.name) for alias in node.names]
         if node.relative or isinstance(node.names, cst.ImportStar):

@@ -15,6 +15,7 @@ _MAGIC = re.compile(
     r"^(?:[ \t]*[%!]|[ \t]*\w[\w, ]*= *[%!]|.*\w\?+ *$)(?:.*\\\n)*.*$", re.MULTILINE
 )
 _HIDDEN = re.compile(r'"tfrl migrate: magic (\d+)"')
+_KEY = re.compile(r'"source"\s*:\s*')
 # The magics of whole cells whose rest is Python.
 _PYTHON = re.compile(r"\s*%%(time|timeit|capture|prun)\b")
 
@@ -40,20 +41,17 @@ class Notebook:
         self._text = text
         try:
             self._json = json.loads(text)
-            self._cells = [
-                (number, cell)
+            sources = {
+                number: "".join(cell["source"])
                 for number, cell in enumerate(self._json["cells"], 1)
                 if cell["cell_type"] == "code"
-            ]
-            sources = [
-                (number, "".join(cell["source"])) for number, cell in self._cells
-            ]
+            }
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SkippedError(f"no notebook of format 4: {error!r}") from None
         self._magics: list[str] = []
         self.unread: dict[int, str] = {}
         parts = []
-        for number, source in sources:
+        for number, source in sources.items():
             if source.lstrip().startswith("%%") and not _PYTHON.match(source):
                 continue
             hidden = self._hidden(source)
@@ -111,43 +109,32 @@ class Notebook:
         parts, end = [], 0
         for number, cell in enumerate(self._json["cells"], 1):
             old = cell.get("source", [])
-            match = _pattern(old).search(self._text, end)
-            if match is None:
-                raise SkippedError(f"cell {number} is not found in its JSON")
-            new = sources.get(number, "\n")[:-1]
-            if number in sources and new != "".join(old):
-                parts += [self._text[end : match.start(1)], _written(new, match[1])]
-                end = match.end(1)
-            else:
-                parts.append(self._text[end : match.end()])
-                end = match.end()
+            start, stop = _place(self._text, end, old)
+            new = sources.get(number, f"{''.join(old)}\n")[:-1]
+            value = self._text[start:stop]
+            value = _written(new, value) if new != "".join(old) else value
+            parts += [self._text[end:start], value]
+            end = stop
         return "".join([*parts, self._text[end:]])
 
 
-def _spellings(text: str) -> str:
-    """Returns the pattern of a text in JSON, as the writers of notebooks spell it."""
-    spelt = dict.fromkeys(json.dumps(text, ensure_ascii=x) for x in (True, False))
-    pattern = "|".join(map(re.escape, spelt))
-    for each in "<>&":
-        escaped = re.escape(each)
-        pattern = pattern.replace(escaped, rf"(?:{escaped}|\\u{ord(each):04x})")
-    return f"(?:{pattern})"
+def _place(text: str, start: int, source: list[str] | str) -> tuple[int, int]:
+    """Returns where the JSON of a cell's source begins and ends.
 
-
-def _pattern(source: list[str] | str) -> re.Pattern[str]:
-    """Returns the pattern of a cell's source in JSON; its group is the value."""
-    texts = [source] if isinstance(source, str) else source
-    value = r"\s*,\s*".join(map(_spellings, texts))
-    value = value if isinstance(source, str) else rf"\[\s*{value}\s*\]"
-    return re.compile(rf'"source"\s*:\s*({value})')
+    Raises:
+      SkippedError: It is not there.
+    """
+    for key in _KEY.finditer(text, start):
+        found, end = json.JSONDecoder().raw_decode(text, key.end())
+        if found == source:
+            return key.end(), end
+    raise SkippedError(f"the cell with the source {source!r:.40} is not in its JSON")
 
 
 def _written(code: str, old: str) -> str:
     """Returns the value for a cell's code, in the form of the old value."""
-    is_ascii = old.isascii()
-    if not old.startswith("["):
-        return json.dumps(code, ensure_ascii=is_ascii)
-    space = old[1 : old.index('"')]
-    lines = [json.dumps(x, ensure_ascii=is_ascii) for x in code.splitlines(True)]
-    end = old[len(old[:-1].rstrip()) :]
-    return f"[{space}{f',{space}'.join(lines)}{end}"
+    is_list = old.startswith("[")
+    texts = code.splitlines(keepends=True) if is_list else [code]
+    lines = [json.dumps(x, ensure_ascii=old.isascii()) for x in texts]
+    start, end = re.split(r'".*"', old, flags=re.DOTALL)
+    return f"{start}{f',{start[1:]}'.join(lines)}{end}"

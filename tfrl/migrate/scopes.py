@@ -130,19 +130,16 @@ class _Reader(ast.NodeVisitor):
             self.bind(target, node.value)
         self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign | ast.AugAssign) -> None:
+    def visit_AnnAssign(
+        self, node: ast.AnnAssign | ast.AugAssign | ast.NamedExpr
+    ) -> None:
         self.bind(node.target, node.value)
         self.generic_visit(node)
 
-    visit_AugAssign = visit_AnnAssign
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.bind(node.target, node.value)
-        self.generic_visit(node)
+    visit_AugAssign = visit_NamedExpr = visit_AnnAssign
 
     def visit_For(self, node: ast.For | ast.AsyncFor | ast.comprehension) -> None:
-        values = getattr(node.iter, "elts", None) or [None]
-        for value in values:
+        for value in getattr(node.iter, "elts", None) or [None]:
             self.bind(node.target, value)
         self.generic_visit(node)
 
@@ -150,11 +147,6 @@ class _Reader(ast.NodeVisitor):
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self.bind(node.optional_vars, node.context_expr)
-        self.generic_visit(node)
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self._record(node.name, Binding(self._scope))
         self.generic_visit(node)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
@@ -167,34 +159,23 @@ class _Reader(ast.NodeVisitor):
         self.calls.setdefault(name, []).append((node, self._scope))
         self.generic_visit(node)
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        for each in [*node.args.args, *node.args.kwonlyargs]:
-            self._record(each.arg, Binding(self._scope))
+    def visit_arg(self, node: ast.arg) -> None:
+        function = self._scope.node
+        binding = Binding(self._scope)
+        if isinstance(function, _Function):
+            of = function.args
+            # The others take the rest of the arguments, or belong to lambdas.
+            if node in (*of.posonlyargs, *of.args, *of.kwonlyargs):
+                binding = Binding(self._scope, node.annotation, parameter=function)
+        self._record(node.arg, binding)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: _Function | ast.ClassDef) -> None:
         self._record(node.name, Binding(self._scope, node))
         outside, self._scope = self._scope, Scope(node, self._scope)
         self.of[node] = self._scope
-        if not isinstance(node, ast.ClassDef):
-            arguments = node.args
-            for each in (
-                *arguments.posonlyargs,
-                *arguments.args,
-                *arguments.kwonlyargs,
-            ):
-                self._record(each.arg, Binding(self._scope, each.annotation, "", node))
-            for rest in (arguments.vararg, arguments.kwarg):
-                if rest:
-                    self._record(rest.arg, Binding(self._scope))
-        for statement in node.body:
-            self.visit(statement)
+        self.generic_visit(node)
         self._scope = outside
-        for name, field in ast.iter_fields(node):
-            if name != "body":
-                for each in field if isinstance(field, list) else [field]:
-                    if isinstance(each, ast.AST):
-                        self.visit(each)
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
 

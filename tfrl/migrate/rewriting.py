@@ -117,25 +117,15 @@ def _below(node: Any, remarks: list[str]) -> Any:
 
 def _divided(original: cst.SimpleStatementLine, updated: Any) -> Any:
     """Returns a line that has got more statements as several lines."""
-    body = updated.body
-    if len(body) <= len(original.body):
+    if len(updated.body) <= len(original.body):
         return updated
-    lines = [
+    first, *rest = (
         cst.SimpleStatementLine(
             [each.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
         )
-        for each in body
-    ]
-    first, *rest = lines
-    return cst.FlattenSentinel(
-        [
-            first.with_changes(
-                leading_lines=updated.leading_lines,
-                trailing_whitespace=updated.trailing_whitespace,
-            ),
-            *rest,
-        ]
+        for each in updated.body
     )
+    return cst.FlattenSentinel([updated.with_changes(body=first.body), *rest])
 
 
 def _tidied(block: Any) -> Any:
@@ -158,8 +148,6 @@ def _tidied(block: Any) -> Any:
             lines = [*comments, *each.leading_lines]
             kept.append(each.with_changes(leading_lines=lines) if comments else each)
             comments = []
-    if not kept and isinstance(block, cst.IndentedBlock):
-        kept = [cst.SimpleStatementLine([cst.Pass()])]
     return block.with_changes(body=kept, footer=[*comments, *block.footer])
 
 

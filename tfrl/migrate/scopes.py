@@ -6,6 +6,8 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
+from tfrl.migrate import names
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -71,6 +73,10 @@ class Scope:
         if "" in imported or len({x.removesuffix("nasium") for x in imported}) != 1:
             return ""
         return max(imported) + dot + rest
+
+    def known(self, node: ast.AST | None) -> str:
+        """Returns the canonical full name of an expression, or ""."""
+        return names.canonical(self.qualified(dotted(node)))
 
 
 def dotted(node: ast.AST | None) -> str:

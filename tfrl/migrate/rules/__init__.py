@@ -5,45 +5,32 @@
 'absent-names'
 """
 
-from tfrl.migrate.rules.dataclass_defaults import DataclassDefaults
-from tfrl.migrate.rules.gym_calls import Calls
-from tfrl.migrate.rules.gym_environments import Environments
-from tfrl.migrate.rules.gym_making import Identifiers, Rendering
-from tfrl.migrate.rules.keras_rules import (
-    IntegerSizes,
-    LegacySwitch,
-    OldOptimizers,
-    OptimizerArguments,
-)
-from tfrl.migrate.rules.library_names import (
-    AbsentNames,
-    GinNames,
-    GymNames,
-    KerasNames,
-    ModuleStrings,
-    NumpyNames,
-    OldPlaces,
-    OldTensorFlow,
-    Packages,
+from tfrl.migrate.rules import (
+    dataclass_defaults,
+    gym_calls,
+    gym_environments,
+    gym_making,
+    keras_rules,
+    library_names,
 )
 
 RULES = (
-    AbsentNames(),
-    OldPlaces(),
-    GymNames(),
-    GinNames(),
-    KerasNames(),
-    OldTensorFlow(),
-    NumpyNames(),
-    Packages(),
-    ModuleStrings(),
-    IntegerSizes(),
-    OptimizerArguments(),
-    OldOptimizers(),
-    LegacySwitch(),
-    DataclassDefaults(),
-    Rendering(),
-    Identifiers(),
-    Environments(),
-    Calls(),
+    library_names.AbsentNames(),
+    library_names.OldPlaces(),
+    library_names.GymNames(),
+    library_names.GinNames(),
+    library_names.KerasNames(),
+    library_names.OldTensorFlow(),
+    library_names.NumpyNames(),
+    library_names.Packages(),
+    library_names.ModuleStrings(),
+    keras_rules.IntegerSizes(),
+    keras_rules.OptimizerArguments(),
+    keras_rules.OldOptimizers(),
+    keras_rules.LegacySwitch(),
+    dataclass_defaults.DataclassDefaults(),
+    gym_making.Rendering(),
+    gym_making.Identifiers(),
+    gym_environments.Environments(),
+    gym_calls.Calls(),
 )

@@ -9,6 +9,7 @@ import libcst as cst
 
 from tfrl.migrate.rule import File, Rule, arguments, code
 from tfrl.migrate.rules.gym_values import (
+    PAGE,
     called,
     flags_of,
     is_method,
@@ -16,8 +17,6 @@ from tfrl.migrate.rules.gym_values import (
     is_self,
     tuple_of,
 )
-
-PAGE = "from_tf_agents#environments-of-gym"
 
 
 class Calls(Rule):
@@ -120,9 +119,8 @@ class Calls(Rule):
         receiver = original.value.func.value
         made = file.scopes.origins(file.expression(receiver), file.scope)
         if is_self(receiver, file) or not all(
-            isinstance(x, ast.Call)
-            and file.scopes.module.qualified(ast.unparse(x.func)).startswith("gym")
-            for x, _ in made
+            isinstance(x, ast.Call) and scope.known(x.func).startswith("gymnasium")
+            for x, scope in made
         ):
             return updated
         function = call.func.with_changes(attr=cst.Name("reset"))

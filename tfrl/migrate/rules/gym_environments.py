@@ -7,9 +7,9 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, code, text_in, text_of
 from tfrl.migrate.rules.gym_values import (
+    PAGE,
     called,
     flags_of,
     is_environment,
@@ -17,8 +17,6 @@ from tfrl.migrate.rules.gym_values import (
     tuple_of,
 )
 from tfrl.migrate.scopes import Scope
-
-PAGE = "from_tf_agents#environments-of-gym"
 
 
 class Environments(Rule):
@@ -78,35 +76,27 @@ class Environments(Rule):
             file.note(self.name, "reset returns nothing: an observation and {}.")
             return updated
         params = updated.params
-        if params.star_kwarg is not None:
-            return updated
-        made = cst.parse_expression("lambda *, seed=None, options=None: 0").params
         known = {x.name.value for x in (*params.params, *params.kwonly_params)}
-        added = [x for x in made.kwonly_params if x.name.value not in known]
-        star = made.star_arg if not params.kwonly_params else params.star_arg
-        if isinstance(params.star_arg, cst.Param):
-            star = params.star_arg
-        if not added:
+        added = [f"{x}=None" for x in ("seed", "options") if x not in known]
+        if params.star_kwarg or not added:
             return updated
-        params = params.with_changes(
-            star_arg=star, kwonly_params=[*params.kwonly_params, *added]
+        if not isinstance(params.star_arg, cst.Param | cst.ParamStar):
+            added.insert(0, "*")
+        words = ", ".join([code(params).rstrip(", \n"), *added])
+        made = cst.ensure_type(
+            cst.parse_statement(f"def f({words}): ..."), cst.FunctionDef
         )
-        updated = updated.with_changes(params=params)
-        owner = file.scope.owner
-        bases = [
-            names.canonical(file.scope.qualified(ast.unparse(x)))
-            for x in getattr(owner.node if owner else None, "bases", ())
-        ]
-        calls_it = "super().reset" in code(updated.body)
-        if "gymnasium.Env" not in bases or calls_it or "seed" in known:
+        updated = updated.with_changes(params=made.params)
+        bases = map(file.scope.known, _class_of(file.scope).bases)
+        calls_it = "seed" in known or "super().reset" in code(updated.body)
+        if calls_it or "gymnasium.Env" not in bases:
             return updated
-        seeds = cst.parse_statement("super().reset(seed=seed)\n")
-        body = list(updated.body.body)
-        at = int(updated.get_docstring() is not None)
         if not isinstance(updated.body, cst.IndentedBlock):
             return updated
-        block = updated.body.with_changes(body=[*body[:at], seeds, *body[at:]])
-        return updated.with_changes(body=block)
+        body = list(updated.body.body)
+        at = int(updated.get_docstring() is not None)
+        body.insert(at, cst.parse_statement("super().reset(seed=seed)\n"))
+        return updated.with_deep_changes(updated.body, body=body)
 
     def _reset_value(self, updated: cst.Return) -> Any:
         """Returns the observation with an empty info."""
@@ -168,29 +158,35 @@ def _is_old(scope: Scope) -> bool:
     if arguments is None or not arguments.args:
         return False
     known = {x.arg for x in (*arguments.args, *arguments.kwonlyargs)}
-    owner = scope.owner
-    returned = [
-        each.value
-        for method in getattr(owner.node if owner else None, "body", ())
-        if getattr(method, "name", "") in _steps(scope)
-        for each in ast.walk(method)
-        if isinstance(each, ast.Return)
-    ]
     return not {"seed", "options"} <= known or any(
-        isinstance(x, ast.Tuple) and len(x.elts) == 4 for x in returned
+        isinstance(x, ast.Tuple) and len(x.elts) == 4
+        for x in _returned(scope, _steps(scope))
     )
 
 
 def _steps(scope: Scope) -> set[str]:
     """Returns the methods of a class whose values `step` returns, and `step`."""
+    values = _returned(scope, {"step"})
+    calls = [ast.unparse(x.func) for x in values if isinstance(x, ast.Call)]
+    return {"step", *(text.removeprefix("self.") for text in calls)}
+
+
+def _returned(scope: Scope, methods: set[str]) -> list[ast.AST | None]:
+    """Returns what some methods of the class around a scope return."""
+    return [
+        each.value
+        for method in _class_of(scope).body
+        if getattr(method, "name", "") in methods
+        for each in ast.walk(method)
+        if isinstance(each, ast.Return)
+    ]
+
+
+def _class_of(scope: Scope) -> ast.ClassDef:
     owner = scope.owner
-    found = {"step"}
-    for method in getattr(owner.node if owner else None, "body", ()):
-        if isinstance(method, ast.FunctionDef) and method.name == "step":
-            for each in ast.walk(method):
-                if isinstance(each, ast.Return) and isinstance(each.value, ast.Call):
-                    found.add(ast.unparse(each.value.func).removeprefix("self."))
-    return found
+    assert owner is not None
+    assert isinstance(owner.node, ast.ClassDef)
+    return owner.node
 
 
 def _is_passed_on(name: str, file: File) -> bool:

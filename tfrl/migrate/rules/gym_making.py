@@ -8,12 +8,8 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, argument, arguments, text_in
-from tfrl.migrate.rules.gym_values import is_method
-
-PAGE = "from_tf_agents#environments-of-gym"
-
+from tfrl.migrate.rules.gym_values import PAGE, is_method
 
 _NEWEST = {
     name: version
@@ -80,8 +76,7 @@ def _is_loaded(text: str, file: File) -> bool:
     }
     for loader in ("make", "load", "DEFINE_string", "add_argument"):
         for call, scope in file.scopes.calls.get(loader, []):
-            known = names.canonical(scope.qualified(ast.unparse(call.func)))
-            if loader in ("make", "load") and known not in _LOADERS:
+            if loader in ("make", "load") and scope.known(call.func) not in _LOADERS:
                 continue
             for given in [*call.args, *(x.value for x in call.keywords)]:
                 if any(id(x) in literals for x, _ in file.scopes.origins(given, scope)):
@@ -120,7 +115,8 @@ class Rendering(Rule):
             return updated
         receiver = file.expression(original.func.value)
         made = [x for x, _ in file.scopes.origins(receiver, file.scope)]
-        if not all(isinstance(x, ast.Call) and _is_make(x, file) for x in made):
+        module = file.scopes.module
+        if any(module.known(getattr(x, "func", x)) != "gymnasium.make" for x in made):
             return updated
         given = argument(original, "mode", 0)
         modes = {mode for x in made for mode in _modes(x, file)}
@@ -139,11 +135,6 @@ def _with_mode(call: cst.Call, mode: str | None) -> cst.Call:
     rest = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     added = arguments(f'render_mode="{mode}"')
     return call.with_changes(args=[*call.args[:-1], rest, *added])
-
-
-def _is_make(node: ast.Call, file: File) -> bool:
-    name = file.scopes.module.qualified(ast.unparse(node.func))
-    return names.canonical(name) == "gymnasium.make"
 
 
 def _modes(made: ast.AST | None, file: File) -> set[str | None]:

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from tfrl.migrate import names
 from tfrl.migrate.rule import File, text_of
 from tfrl.migrate.scopes import Scope, dotted
 
 PAGE = "from_tf_agents#environments-of-gym"
+_MAKERS = re.compile(r"gymnasium\.(make$|wrappers\.|envs\.\w+\.\w*Env)")
 
 
 def is_environment(node: ast.AST | None, scope: Scope, file: File) -> bool:
@@ -27,13 +27,12 @@ def _is_made(node: ast.AST | None, scope: Scope, file: File) -> bool:
         text = ast.unparse(node.func)
         if text == "super":
             return is_own(scope, file)
-        name = names.canonical(scope.qualified(text))
-        made = re.match(r"gymnasium\.(make$|wrappers\.|envs\.\w+\.\w*Env)", name)
+        made = _MAKERS.match(scope.known(node.func))
         if made or text.rpartition(".")[2] in file.classes:
             return True
         found = scope.find(text)
         return bool(found) and all(_returns_one(x.value, file) for x in found)
-    if names.canonical(scope.qualified(dotted(node))) == "gymnasium.Env":
+    if scope.known(node) == "gymnasium.Env":
         return True  # It is the annotation of an argument.
     if isinstance(node, ast.Attribute):
         if ast.unparse(node) == "self.env" and is_own(scope, file):

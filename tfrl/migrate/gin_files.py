@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tfrl.migrate import names
-from tfrl.migrate.rules.library_names import OldPlaces
+from tfrl.migrate.rules.library_names import new_place
 
 _MODULE = re.compile(r"\btf_agents(?:\.[a-z_]\w*)+\b")
 _CLASS = re.compile(r"\btf_agents\.(?=[A-Z])")
@@ -18,12 +17,8 @@ def rewrite(text: str) -> tuple[str, list[tuple[str, str, str]]]:
     Args:
       text: The text.
     """
-
-    def new(match: re.Match[str]) -> str:
-        moved = names.moved(match[0], OldPlaces.table, is_exact=False)
-        return names.renamed(moved or match[0])
-
-    changed = _CLASS.sub("", _MODULE.sub(new, text))
+    changed = _MODULE.sub(lambda found: new_place(found[0]), text)
+    changed = _CLASS.sub("", changed)
     if changed == text:
         return text, []
     used = sorted(set(_CONFIGURED.findall(changed)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import functools
 import pathlib
 import re
 from collections.abc import Iterable, Iterator
@@ -91,7 +92,11 @@ class _Module:
             if (folder / f"{name}.py").is_file()
             or (folder / name / "__init__.py").is_file()
         }
-        self.scopes: scopes.Scopes | None = None
+
+    @functools.cached_property
+    def scopes(self) -> scopes.Scopes:
+        """The names of the module."""
+        return scopes.Scopes(self.tree)
 
     def is_imported_by(self, other: _Module) -> bool:
         """Whether another module names this one in an import."""
@@ -130,10 +135,7 @@ def migrate(paths: Iterable[pathlib.Path]) -> list[Result]:
                 results[path], module = _read(path, root)
                 modules += [module] if module else []
     chosen = _chosen(modules)
-    for module in chosen:
-        module.scopes = scopes.Scopes(module.tree)
-    environments = _environments(chosen)
-    for module in chosen:
+    for module, environments in _environments(chosen).items():
         _move(module, environments)
     return list(results.values())
 
@@ -175,48 +177,43 @@ def _chosen(modules: list[_Module]) -> list[_Module]:
     return chosen
 
 
-def _environments(modules: list[_Module]) -> dict[_Module, dict[str, bool]]:
-    """Returns whether the classes in each module are environments of gym."""
-    bases = {
+def _environments(modules: list[_Module]) -> dict[_Module, set[str]]:
+    """Returns the classes that are environments of gym, as each module knows them."""
+    defined = {
         module: {
-            scope.node.name: [
-                (names.canonical(module.scopes.module.qualified(text)), text)
-                for text in map(ast.unparse, scope.node.bases)
-            ]
-            for scope in module.scopes.of.values()
-            if isinstance(scope.node, ast.ClassDef)
+            node.name: list(map(scopes.dotted, node.bases))
+            for node in module.scopes.of
+            if isinstance(node, ast.ClassDef)
         }
         for module in modules
-        if module.scopes
     }
-    found = {module: dict.fromkeys(of, False) for module, of in bases.items()}
-    count = -1
-    while count != (count := sum(sum(x.values()) for x in found.values())):
-        everywhere = {
-            name for of in found.values() for name, is_one in of.items() if is_one
-        }
-        for module, of in bases.items():
-            for name, parents in of.items():
-                found[module][name] |= any(
-                    _BASE.fullmatch(full)
-                    or found[module].get(text, text.rpartition(".")[2] in everywhere)
-                    for full, text in parents
-                )
-    return found
+    known: dict[_Module, set[str]] = {module: set() for module in modules}
+    everywhere: set[str] = set()
+
+    def is_one(module: _Module, base: str) -> bool:
+        if _BASE.fullmatch(names.canonical(module.scopes.module.qualified(base))):
+            return True
+        # A plain name is that of the module's own class, if it has one.
+        return base.rpartition(".")[2] in (everywhere if "." in base else known[module])
+
+    while new := [
+        (module, name)
+        for module, classes in defined.items()
+        for name, bases in classes.items()
+        if name not in known[module] and any(is_one(module, base) for base in bases)
+    ]:
+        for module, name in new:
+            everywhere.add(name)
+            for other in modules:
+                if other is module or name not in defined[other]:
+                    known[other].add(name)
+    return known
 
 
-def _move(module: _Module, environments: dict[_Module, dict[str, bool]]) -> None:
+def _move(module: _Module, environments: set[str]) -> None:
     """Applies the rules to a file."""
     result = module.result
-    mine = environments[module]
-    classes = {
-        name
-        for of in (mine, *environments.values())
-        for name, is_one in of.items()
-        if is_one and mine.get(name, True)
-    }
-    assert module.scopes is not None
-    file = File(module.code, module.scopes, classes, module.own)
+    file = File(module.code, module.scopes, environments, module.own)
     try:
         code = rewriting.rewrite(module.code, file, RULES)
         if module.notebook is None:

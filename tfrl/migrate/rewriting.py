@@ -71,8 +71,7 @@ class _Pass(cst.CSTTransformer):
             return False
         file = self._file
         if isinstance(node, _STATEMENT):
-            file.statement = next(self._left)
-            file.statements.append((node, file.statement))
+            file.statements.append(next(self._left))
             file.scope = file.scopes.of.get(file.statement, file.scope)
         file.above.append(node)
         # Rules take an import as a whole: its parts are no uses of names.
@@ -83,13 +82,11 @@ class _Pass(cst.CSTTransformer):
             return updated
         file = self._file
         file.above.pop()
-        if isinstance(original, _STATEMENT):
-            file.statements.pop()
         updated = self._ruled(original, updated)
         if isinstance(original, cst.FunctionDef | cst.ClassDef):
             file.scope = file.scope.parent or file.scope
-        if isinstance(original, _STATEMENT) and file.statements:
-            file.statement = file.statements[-1][1]
+        if isinstance(original, _STATEMENT):
+            file.statements.pop()
         if remarks := file.remarks.get(original):
             updated = _below(updated, remarks)
         if isinstance(original, cst.SimpleStatementLine):

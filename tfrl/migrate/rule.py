@@ -64,11 +64,13 @@ class File:
     """What rules know of a file, and what they tell about it.
 
     Attributes:
+      source: The text of the file.
       scopes: The names of the file.
       classes: The names of the program's classes that are environments of gym.
       own: The modules of the program's folders, which hide libraries.
       scope: The scope of the piece that a rule looks at.
       above: The pieces around it, the outermost first.
+      statements: The module and the statements around it, and itself if it is one.
       changes: The lines that each rule has changed, by its name.
       notes: Lines, names of rules, and what a person must decide there.
       remarks: The comments for statements.
@@ -86,18 +88,22 @@ class File:
           classes: See the class.
           own: See the class.
         """
-        self.lines = source.splitlines()
+        self.source = source
         self.scopes = scopes_
         self.classes = classes
         self.own = own
         self.scope = self.scopes.module
-        self.above: list[cst.CSTNode] = []
-        self.statement: ast.AST = scopes_.module.node
-        self.statements: list[tuple[cst.CSTNode, ast.AST]] = []
+        self.above: list[Any] = []
+        self.statements: list[ast.AST] = [scopes_.module.node]
         self.changes: dict[str, set[int]] = {}
         self.notes: dict[tuple[int, str, str], None] = {}
         self.remarks: dict[cst.CSTNode, list[str]] = {}
         self.added: dict[str, None] = {}
+
+    @property
+    def statement(self) -> ast.AST:
+        """The innermost statement around the piece, or the piece itself."""
+        return self.statements[-1]
 
     @property
     def line(self) -> int:
@@ -113,16 +119,11 @@ class File:
         self.note(rule, text)
         comment = f"# tfrl migrate: {text}"
         place = next(x for x in reversed(self.above) if hasattr(x, "leading_lines"))
-        statement = dict(self.statements).get(place, self.statement)
-        decorators = getattr(statement, "decorator_list", ())
-        first = min(getattr(x, "lineno", 1) for x in (statement, *decorators))
-        row = first - 2
-        while row >= 0 and self.lines[row].strip().startswith("#"):
-            if self.lines[row].strip() == comment:
-                return
-            row -= 1
+        lines = list(place.leading_lines)
+        if place is self.above[0].body[0]:
+            lines += self.above[0].header
         remarks = self.remarks.setdefault(place, [])
-        if comment not in remarks:
+        if comment not in (*remarks, *(x.comment.value for x in lines if x.comment)):
             remarks.append(comment)
             self.changes.setdefault(rule, set()).add(self.line)
 

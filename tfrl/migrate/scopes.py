@@ -55,15 +55,11 @@ class Scope:
         return []
 
     @property
-    def around(self) -> list[Scope]:
-        """This scope and those around it."""
-        return [self, *(self.parent.around if self.parent else ())]
-
-    @property
     def owner(self) -> Scope | None:
         """The nearest class around this scope."""
-        found = (x for x in self.around if isinstance(x.node, ast.ClassDef))
-        return next(found, None)
+        if isinstance(self.node, ast.ClassDef):
+            return self
+        return self.parent.owner if self.parent else None
 
     def qualified(self, dotted: str) -> str:
         """Returns the full name for a dotted one by the imports, or "" without them."""

@@ -82,7 +82,7 @@ def called(node: cst.CSTNode) -> str:
 
 def flags_of(file: File) -> tuple[str, str]:
     """Returns the names of the two flags, other ones if the file has these."""
-    is_free = not re.search(r"\b(terminated|truncated)\b", "\n".join(file.lines))
+    is_free = not re.search(r"\b(terminated|truncated)\b", file.source)
     return ("terminated", "truncated") if is_free else ("is_terminated", "is_truncated")
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import libcst as cst
 
 from tfrl.migrate import names
-from tfrl.migrate.rule import File, Rule, argument, text_in, text_of
+from tfrl.migrate.rule import File, Rule, argument, code, text_in, text_of
 from tfrl.migrate.rules import tables
 
 # The imports that keep the name by which a program uses a package.
@@ -138,11 +138,10 @@ class MovedNames(Packages):
 
 
 def _import_of(module: str, aliases: list[cst.ImportAlias]) -> Any:
-    names_of = [
-        x.evaluated_name + (f" as {x.evaluated_alias}" if x.asname else "")
-        for x in aliases
-    ]
-    return _statement(f"from {names.renamed(module)} import {', '.join(names_of)}")
+    plain = (x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in aliases)
+    return _statement(
+        f"from {names.renamed(module)} import {', '.join(map(code, plain))}"
+    )
 
 
 def _statement(text: str) -> Any:
@@ -176,6 +175,11 @@ class OldPlaces(MovedNames):
             for x in _OF_ACME.split()
         },
     }
+
+
+def new_place(name: str) -> str:
+    """Returns the full name with tfrl for one of the libraries."""
+    return names.renamed(names.moved(name, OldPlaces.table, is_exact=False) or name)
 
 
 class KerasNames(MovedNames):
@@ -284,8 +288,7 @@ class ModuleStrings(Rule):
         if called not in ("importlib.import_module", "__import__") or given is None:
             return updated
         old = text_in(given.value)
-        new = names.renamed(old)
-        new = names.moved(new, OldPlaces.table, is_exact=False) or new
+        new = new_place(old)
         if new == old or old.partition(".")[0] in file.own:
             return updated
         literal = given.value
@@ -332,6 +335,7 @@ class AbsentNames(Rule):
 def _absence(name: str) -> str:
     """Returns what to write instead of a name that there is not; "" for others."""
     known = names.canonical(name)
-    moved = names.moved(known, OldPlaces.table, is_exact=False) or known
     is_ours = known.partition(".")[0] == "tfrl"
-    return (is_ours and names.explanation(moved)) or tables.remark(known) or ""
+    return (
+        (is_ours and names.explanation(new_place(name))) or tables.remark(known) or ""
+    )

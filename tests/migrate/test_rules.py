@@ -172,6 +172,13 @@ def test_the_page_shows_the_rules_as_they_are(monkeypatch):
             'e = gym.make("A-v1")\ndef f():\n    return e.reset()\n',
             'e = gym.make("A-v1")\ndef f():\n    return e.reset()[0]\n',
         ),
+        (
+            "class E(gym.Env):\n    def reset(\n        self,  # it walks\n    ):\n"
+            "        super().reset()\n        return 1\n",
+            "class E(gym.Env):\n    def reset(\n        self,  # it walks\n"
+            "    *, seed=None, options=None):\n"
+            "        super().reset()\n        return 1, {}\n",
+        ),
         # Names of environments where they are loaded, and nowhere else.
         (
             "n = 'Taxi-v3'\nm = 'Taxi-v3'\ne = gym.make(n)\n",

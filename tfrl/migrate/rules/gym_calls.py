@@ -8,15 +8,7 @@ from typing import Any
 import libcst as cst
 
 from tfrl.migrate.rule import File, Rule, arguments, code
-from tfrl.migrate.rules.gym_values import (
-    PAGE,
-    called,
-    flags_of,
-    is_method,
-    is_own,
-    is_self,
-    tuple_of,
-)
+from tfrl.migrate.rules import gym_values
 
 
 class Calls(Rule):
@@ -36,7 +28,7 @@ class Calls(Rule):
     """
 
     name = "gym-calls"
-    page = PAGE
+    page = gym_values.PAGE
     nodes = (cst.Assign, cst.Call, cst.Expr)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
@@ -47,11 +39,11 @@ class Calls(Rule):
             return self._seed(original, updated, file)
         target = updated.targets[0].target
         elements = target.elements if isinstance(target, cst.Tuple) else ()
-        if is_method(original.value, "reset", file):
+        if gym_values.is_method(original.value, "reset", file):
             return self._reset(updated, elements, file)
-        if len(elements) == 4 and called(original.value) == "step":
+        if len(elements) == 4 and gym_values.called(original.value) == "step":
             return self._step(original, updated, file)
-        if not elements and is_method(original.value, "step", file):
+        if not elements and gym_values.is_method(original.value, "step", file):
             file.note(
                 self.name,
                 f"{code(target)} has five values: terminated and truncated, not done.",
@@ -68,12 +60,12 @@ class Calls(Rule):
             return updated
         if elements or len(updated.targets) > 1:
             return updated.with_changes(value=_first(updated.value))
-        pair = tuple_of([target, cst.Name("_")])
+        pair = gym_values.tuple_of([target, cst.Name("_")])
         return updated.with_changes(targets=[cst.AssignTarget(pair)])
 
     def _step(self, original: cst.Assign, updated: cst.Assign, file: File) -> Any:
         """Writes five targets for four, and the old flag after them."""
-        if not is_method(original.value, "step", file):
+        if not gym_values.is_method(original.value, "step", file):
             receiver = original.value.func.value
             found = file.scopes.origins(file.expression(receiver), file.scope)
             if any(x is None or isinstance(x, ast.Name) for x, _ in found):
@@ -88,14 +80,15 @@ class Calls(Rule):
         if any(isinstance(x, cst.StarredElement) for x in (first, second, done)):
             return updated
         is_ignored = code(done.value) == "_"
-        flags = [cst.Name(x) for x in (("_", "_") if is_ignored else flags_of(file))]
-        five = [first, second, *map(cst.Element, flags), info]
+        flags = ("_", "_") if is_ignored else gym_values.flags_of(file)
+        added = (cst.Element(cst.Name(name)) for name in flags)
+        five = [first, second, *added, info]
         line = updated.with_changes(
             targets=[cst.AssignTarget(target.with_changes(elements=five))]
         )
         if is_ignored:
             return line
-        value = cst.parse_expression(" or ".join(x.value for x in flags))
+        value = cst.parse_expression(" or ".join(flags))
         old_flag = cst.Assign([cst.AssignTarget(done.value)], value)
         return cst.FlattenSentinel([line, old_flag])
 
@@ -104,21 +97,22 @@ class Calls(Rule):
         parent = file.above[-1]
         takes_pair = isinstance(parent, cst.Assign | cst.Expr | cst.Subscript) or (
             isinstance(parent, cst.Return)
-            and is_own(file.scope, file)
+            and gym_values.is_own(file.scope, file)
             and getattr(file.scope.node, "name", "") == "reset"
         )
-        if takes_pair or not is_method(original, "reset", file):
+        if takes_pair or not gym_values.is_method(original, "reset", file):
             return updated
         return _first(updated)
 
     def _seed(self, original: cst.Expr, updated: cst.Expr, file: File) -> Any:
         """Seeds an environment by its reset."""
         call = updated.value
-        if not is_method(original.value, "seed", file) or len(call.args) != 1:
+        is_seed = gym_values.is_method(original.value, "seed", file)
+        if not is_seed or len(call.args) != 1:
             return updated
         receiver = original.value.func.value
         made = file.scopes.origins(file.expression(receiver), file.scope)
-        if is_self(receiver, file) or not all(
+        if gym_values.is_self(receiver, file) or not all(
             isinstance(x, ast.Call) and scope.known(x.func).startswith("gymnasium")
             for x, scope in made
         ):

@@ -8,15 +8,20 @@ from typing import Any
 import libcst as cst
 
 from tfrl.migrate.rule import File, Rule, code, text_in, text_of
-from tfrl.migrate.rules.gym_values import (
-    PAGE,
-    called,
-    flags_of,
-    is_environment,
-    is_own,
-    tuple_of,
-)
+from tfrl.migrate.rules import gym_values
 from tfrl.migrate.scopes import Scope
+
+# The methods that NumPy's generators have instead of those of its older ones.
+_RANDOM = {
+    f"self.{generator}.{old}": new
+    for generator in ("np_random", "_np_random")
+    for old, new in {
+        "randint": "integers",
+        "rand": "random",
+        "random_sample": "random",
+        "randn": "standard_normal",
+    }.items()
+}
 
 
 class Environments(Rule):
@@ -44,12 +49,12 @@ class Environments(Rule):
     """
 
     name = "gym-environments"
-    page = PAGE
+    page = gym_values.PAGE
     nodes = (cst.FunctionDef, cst.Return, cst.DictElement, cst.Attribute)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
         """See the base class."""
-        if not is_own(file.scope, file):
+        if not gym_values.is_own(file.scope, file):
             return updated
         if isinstance(original, cst.FunctionDef):
             return self._function(updated, file)
@@ -58,7 +63,8 @@ class Environments(Rule):
                 return updated.with_changes(key=cst.SimpleString('"render_modes"'))
             return updated
         if isinstance(original, cst.Attribute):
-            return _random(original, updated)
+            new = _RANDOM.get(text_of(original))
+            return updated.with_changes(attr=cst.Name(new)) if new else updated
         function = file.scope.node
         name = getattr(function, "name", "")
         if name == "reset" and _is_old(file.scope):
@@ -80,13 +86,15 @@ class Environments(Rule):
         added = [f"{x}=None" for x in ("seed", "options") if x not in known]
         if params.star_kwarg or not added:
             return updated
-        if not isinstance(params.star_arg, cst.Param | cst.ParamStar):
-            added.insert(0, "*")
-        words = ", ".join([code(params).rstrip(", \n"), *added])
         made = cst.ensure_type(
-            cst.parse_statement(f"def f({words}): ..."), cst.FunctionDef
+            cst.parse_expression(f"lambda *, {', '.join(added)}: 0"), cst.Lambda
+        ).params
+        has_star = isinstance(params.star_arg, cst.Param | cst.ParamStar)
+        params = params.with_changes(
+            star_arg=params.star_arg if has_star else made.star_arg,
+            kwonly_params=[*params.kwonly_params, *made.kwonly_params],
         )
-        updated = updated.with_changes(params=made.params)
+        updated = updated.with_changes(params=params)
         bases = map(file.scope.known, _class_of(file.scope).bases)
         calls_it = "seed" in known or "super().reset" in code(updated.body)
         if calls_it or "gymnasium.Env" not in bases:
@@ -101,7 +109,7 @@ class Environments(Rule):
     def _reset_value(self, updated: cst.Return) -> Any:
         """Returns the observation with an empty info."""
         value = updated.value
-        if value is None or called(value) == "reset":
+        if value is None or gym_values.called(value) == "reset":
             return updated
         bare = isinstance(value, cst.Tuple) and not value.lpar
         last = value.elements[-1].value if isinstance(value, cst.Tuple) else None
@@ -109,7 +117,7 @@ class Environments(Rule):
             return updated
         if bare or isinstance(value, cst.IfExp | cst.Lambda | cst.Yield):
             value = cst.parse_expression(f"({code(value)})")
-        pair = tuple_of([value, cst.Dict([])])
+        pair = gym_values.tuple_of([value, cst.Dict([])])
         return updated.with_changes(
             value=pair, whitespace_after_return=cst.SimpleWhitespace(" ")
         )
@@ -118,7 +126,7 @@ class Environments(Rule):
         """Returns two flags for one."""
         value = updated.value
         if not isinstance(value, cst.Tuple):
-            if called(value) not in ("step", *_steps(file.scope)):
+            if gym_values.called(value) not in ("step", *_steps(file.scope)):
                 file.note(self.name, "step returns terminated and truncated, not done.")
             return updated
         if len(value.elements) != 4:
@@ -126,27 +134,10 @@ class Environments(Rule):
         first, second, done, info = value.elements
         flags = [done, cst.Element(cst.Name("False"))]
         if _is_passed_on(code(done.value), file):
-            flags = [cst.Element(cst.Name(x)) for x in flags_of(file)]
+            flags = [cst.Element(cst.Name(x)) for x in gym_values.flags_of(file)]
         return updated.with_changes(
             value=value.with_changes(elements=[first, second, *flags, info])
         )
-
-
-def _random(original: cst.Attribute, updated: cst.Attribute) -> Any:
-    """Calls the methods that NumPy's generators have."""
-    generators = ("self.np_random", "self._np_random")
-    new = _RANDOM.get(original.attr.value)
-    if new is None or text_of(original.value) not in generators:
-        return updated
-    return updated.with_changes(attr=cst.Name(new))
-
-
-_RANDOM = {
-    "randint": "integers",
-    "rand": "random",
-    "random_sample": "random",
-    "randn": "standard_normal",
-}
 
 
 def _is_old(scope: Scope) -> bool:
@@ -202,6 +193,6 @@ def _is_passed_on(name: str, file: File) -> bool:
         and isinstance(x.value, ast.Call)
         and isinstance(x.value.func, ast.Attribute)
         and x.value.func.attr == "step"
-        and is_environment(x.value.func.value, file.scope, file)
+        and gym_values.is_environment(x.value.func.value, file.scope, file)
     ]
     return len(steps) == len(found) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tfrl.migrate.rule import File, Rule, argument, arguments, text_in
-from tfrl.migrate.rules.gym_values import PAGE, is_method
+from tfrl.migrate.rules import gym_values
 
 _NEWEST = {
     name: version
@@ -97,7 +97,7 @@ class Rendering(Rule):
     """
 
     name = "gym-rendering"
-    page = PAGE
+    page = gym_values.PAGE
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
@@ -111,7 +111,7 @@ class Rendering(Rule):
                 for mode in _modes(call, file)
             }
             return _with_mode(updated, *modes) if len(modes) == 1 else updated
-        if not is_method(original, "render", file):
+        if not gym_values.is_method(original, "render", file):
             return updated
         receiver = file.expression(original.func.value)
         made = [x for x, _ in file.scopes.origins(receiver, file.scope)]

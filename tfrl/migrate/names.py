@@ -113,33 +113,28 @@ def explanation(name: str) -> str | None:
         if text := absent.explanation(part):
             return f"{part}: {text}"
     module, _, last = name.rpartition(".")
-    if not module or file_of(name):
+    if not module or _has(name):
         return None
-    if not file_of(module):
-        return None if _names_in_parent(module) else f"tfrl has no module {module}."
+    if file_of(module):
+        return f"tfrl has no name {last} in {module}."
+    # What is in no module may be an attribute of a class.
+    return None if _has(module) else f"tfrl has no module {module}."
+
+
+def _has(name: str) -> bool:
+    """Whether a name is a module of tfrl or in one, as far as its text tells."""
+    module, _, last = name.rpartition(".")
+    if file_of(name) or not file_of(module):
+        return file_of(name) is not None
     known = _names_in(module)
-    if known is None or last in known or last.startswith("__"):
-        return None
-    return f"tfrl has no name {last} in {module}."
-
-
-def _names_in_parent(module: str) -> bool:
-    """Whether a name that is no module is one in a module, such as a class."""
-    parent, _, last = module.rpartition(".")
-    known = _names_in(parent) if file_of(parent) else set()
-    return known is None or last in known
+    return known is None or last in known or last.startswith("__")
 
 
 def _of_tfrl(module: str, name: str) -> str | None:
     """Returns the full name for one in a row of `gone`; None if it is no name."""
     package = module.rpartition(".")[0]
-    for full in (name, f"tfrl.utils.{name}", f"{package}.{name}"):
-        parent, _, last = full.rpartition(".")
-        if full.startswith("tfrl.") and (
-            file_of(full) or (file_of(parent) and last in (_names_in(parent) or ()))
-        ):
-            return full
-    return None
+    options = (name, f"tfrl.utils.{name}", f"{package}.{name}")
+    return next((x for x in options if x.startswith("tfrl.") and _has(x)), None)
 
 
 def gone_names() -> dict[str, str]:

@@ -127,13 +127,12 @@ class File:
             remarks.append(comment)
             self.changes.setdefault(rule, set()).add(self.line)
 
-    def full_name(self, node: cst.CSTNode | ast.AST | str) -> str:
+    def full_name(self, node: cst.CSTNode) -> str:
         """Returns the full name of an expression, as the program imports it, or ""."""
-        text = node if isinstance(node, str) else text_of(node)
-        name = self.scope.qualified(text) if text else ""
+        name = self.scope.qualified(text_of(node))
         return "" if name.partition(".")[0] in self.own else name
 
-    def known(self, node: cst.CSTNode | ast.AST | str) -> str:
+    def known(self, node: cst.CSTNode) -> str:
         """Returns the canonical full name of an expression, or ""."""
         return names.canonical(self.full_name(node))
 
@@ -181,10 +180,8 @@ def code(node: cst.CSTNode) -> str:
     return _EMPTY.code_for_node(node)
 
 
-def text_of(node: cst.CSTNode | ast.AST | None) -> str:
+def text_of(node: cst.CSTNode | None) -> str:
     """Returns the text of a name with its attributes; "" for other expressions."""
-    if isinstance(node, ast.AST):
-        return scopes.dotted(node)
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute) and (root := text_of(node.value)):

@@ -214,7 +214,7 @@ class OldOptimizers(Rule):
             return updated
         if default.partition("=")[0] not in (*given, ""):
             args += arguments(default)
-        has_tensorflow = file.full_name("tf") == "tensorflow"
+        has_tensorflow = file.scope.qualified("tf") == "tensorflow"
         root = "tensorflow.keras" if has_tensorflow else "keras"
         function = file.written(f"{root}.optimizers.{new}", "tf")
         return updated.with_changes(func=function, args=args)

@@ -53,6 +53,11 @@ def test_an_environment_with_episodes_is_refused():
         tfrl.LinUCB(my_shop).build()
 
 
+def test_a_misspelt_name_is_answered_by_the_nearest_bandit():
+    with pytest.raises(ValueError, match=r"did you mean LinearBandit-v0\b"):
+        tfrl.LinUCB("LinearBandt-v0").build()
+
+
 def test_linear_models_refuse_an_encoder():
     with pytest.raises(ValueError, match="network: got one, but LinTS has no network"):
         tfrl.LinTS(network="x").build()

@@ -18,7 +18,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs import registration
 
-from tfrl.environments import extras, py_environment, wrappers
+from tfrl.environments import extras, py_environment, suites, wrappers
 from tfrl.environments.gymnasium import headless, model_warnings
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
@@ -32,7 +32,7 @@ _EXTRAS = {
     "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
 }
 # How the names of MiniGrid's environments begin.
-GRIDS = ("MiniGrid-", "BabyAI-")
+GRIDS: tuple[str, ...] = ("MiniGrid-", "BabyAI-")
 # Packages that register environments when they are imported: tfrl's extra, the
 # package's module, and the prefix of the environments' names.
 _REGISTERED_BY = (
@@ -255,7 +255,8 @@ def _say_version(name: str, newest: str) -> None:
 
 
 def _suggestion(name: str) -> str:
-    lower = {key.lower(): key for key in gymnasium.registry}
+    known = [*gymnasium.registry, *suites.added_names()]
+    lower = {key.lower(): key for key in known}
     if name.startswith("ALE/") and not any(key.startswith("ale/") for key in lower):
         return (
             "Atari games are loaded by tfrl.environments.suite_atari, which needs the "

@@ -23,7 +23,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrl import environments
@@ -93,6 +93,7 @@ class Suite:
         `time_limits` finds no limit.
       not_for_actors: What the environments are, such as "a game", if actors in
         processes of their own do not play them.
+      names: Returns the names that an unknown one may have been meant to be.
     """
 
     matches: Callable[[str], Any] = lambda _: None
@@ -104,6 +105,7 @@ class Suite:
     films: bool | None = None
     has_time_limit: bool = False
     not_for_actors: str = ""
+    names: Callable[[], Iterable[str]] = list
 
     @property
     def is_native(self) -> bool:
@@ -115,6 +117,11 @@ def add(suite: Suite) -> None:
     """Adds a suite. Its names go before those of the suites that there are."""
     _added.insert(0, suite)
     kind_of.cache_clear()
+
+
+def added_names() -> list[str]:
+    """Returns the names that the added suites know."""
+    return [name for suite in _added for name in suite.names()]
 
 
 def find(given: Any) -> tuple[Suite, str]:

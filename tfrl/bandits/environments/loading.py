@@ -64,5 +64,7 @@ def load(
 def add_suite() -> None:
     """Lets `environments.suites` find the names."""
     suites.add(
-        suites.Suite(matches=_MADE_BY.__contains__, dynamics=dynamics, films=False)
+        suites.Suite(
+            matches=_MADE_BY.__contains__, dynamics=dynamics, films=False, names=names
+        )
     )

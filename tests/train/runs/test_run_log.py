@@ -169,6 +169,9 @@ def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
         def measure(self):
             return {"actors": 2, "replay_size": 1234567.8, "never": float("nan")}
 
+        def words(self):
+            return []
+
     memory = in_memory.InMemoryLogger()
     log = run_log.RunLog(
         make_loop(), train.RunDirectory(tmp_path, CONFIG), [memory], {}, View()

@@ -46,15 +46,16 @@ for its own, with the number of steps where that is larger.
 `comparison` says whether the row is ahead of the reference or behind it: whether the
 whole interval of the difference, row minus reference, lies on that side by more than
 1 % of the reference. Otherwise it is level, which often means that the runs are too few
-to tell. Behind the verdict are the ends of the interval and the numbers of runs, the
+to tell. After the verdict come the ends of the interval and the numbers of runs, the
 row's and the reference's:
 
 - If the reference has several runs and their deviation, the interval has 95 % and the
   larger of the errors of Welch's and of the pooled t-test.
-- Most references are a single run, whose deviation nobody knows. It is taken to be that
-  of the row's runs, the interval has 99 %, because few runs often deviate less than
-  they should, and a single run among the row's counts as level. The chance of the
-  starts in its episodes is added, and that of the row's where it says "seeds only".
+- Most references are a single run, and nobody knows how far such runs deviate. They are
+  taken to deviate as the row's do. The interval has 99 %, because few runs often
+  deviate less than they should, and a reference among the row's runs counts as level.
+  The chance of the starts in its episodes is added, and that of the row's where it says
+  "seeds only".
 - The mean of recorded episodes has no error; the interval has 99 %, too.
 
 In simulations of two equal agents, with 3 to 32 runs beside 1 to 10, this rule says

@@ -77,6 +77,8 @@ def test_no_private_module_is_named():
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in FILES
         for match in PRIVATE_MODULES.finditer(path.read_text())
+        # What programs import, which the command migrate replaces.
+        if path.relative_to(ROOT).as_posix() != "migrate/names.py"
     ]
     assert not found
 

@@ -94,7 +94,7 @@ def _settings(arguments: str) -> Iterator[str]:
     from tfrl.algorithms import registry, settings
 
     kinds = [registry.find(name) for name in arguments.split()]
-    common = settings.Recipe.defaults()
+    common = settings.Settings.defaults()
     columns = [kind.defaults() for kind in kinds]
     fields = {name: x for kind in kinds for name, x in kind.setting_fields().items()}
     yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
@@ -111,7 +111,7 @@ def _common(_: str) -> Iterator[str]:
     from tfrl.algorithms import settings
 
     yield from (_row("setting", "default", "meaning"), "|---|---|---|")
-    for name, field in settings.Recipe.setting_fields().items():
+    for name, field in settings.Settings.setting_fields().items():
         yield _row(f"`{name}`", _shown(field.default), field.metadata["text"])
 
 

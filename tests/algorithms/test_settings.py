@@ -538,10 +538,10 @@ def test_a_schedule_is_a_rate_without_a_last_one_and_without_a_folder(
 
 
 def test_a_changed_default_keeps_the_declaration_of_every_base():
-    class First(settings.Recipe):
+    class First(settings.Settings):
         pass
 
-    class Second(settings.Recipe):
+    class Second(settings.Settings):
         low: float = field("The least value.", settings.FINITE, default=0.0)
 
     class Both(First, Second):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _SPLITTER = "observation_and_action_constraint_splitter"
 
 
-class Algorithm(settings_lib.Recipe):
+class Algorithm(settings_lib.Settings):
     """An algorithm with its settings, which trains an agent in an environment.
 
     ```python

@@ -395,7 +395,7 @@ class Dataclasses:
             check(name, value, remedy=remedy_for(name))
 
 
-class Recipe(Dataclasses):
+class Settings(Dataclasses):
     """The settings of a run that all algorithms have.
 
     A subclass is a dataclass of its annotations. Type checkers know its settings as

@@ -165,7 +165,7 @@ class World:
     def __init__(
         self,
         environment: Any,
-        recipe: settings_lib.Recipe,
+        recipe: settings_lib.Settings,
         fit: ActionFit,
         evaluation_environment: Any = None,
         name: str = "",

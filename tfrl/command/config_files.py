@@ -11,7 +11,7 @@ from typing import Any
 
 from tfrl.algorithms import registry
 from tfrl.environments import suites
-from tfrl.train.runs import old_configs, run_files
+from tfrl.train.runs import run_files
 
 # The fields of a run's config.json that are no settings.
 _OF_RUNS = (
@@ -87,7 +87,7 @@ def _content(path: pathlib.Path) -> dict[str, Any]:
             "env": found.get("environment"),
             **found["settings"],
         }
-    return old_configs.renewed(found)
+    return found
 
 
 def _returned(path: pathlib.Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ Given = str | Iterable[str] | Mapping[str, Any] | None
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def fields(kind: type[settings_lib.Recipe], given: Given) -> dict[str, Any]:
+def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     """Returns the range of each field to search, in the order of their names.
 
     Args:
@@ -62,7 +62,7 @@ def fields(kind: type[settings_lib.Recipe], given: Given) -> dict[str, Any]:
     return found
 
 
-def _range(kind: type[settings_lib.Recipe], name: str, given: Any) -> Any:
+def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
     if given is None or given == "":
         own = kind.search_ranges()
         if name not in own:

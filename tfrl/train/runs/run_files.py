@@ -20,7 +20,6 @@ import numpy as np
 
 from tfrl.loggers import csv as csv_logger
 from tfrl.system import files, log
-from tfrl.train.runs import old_configs
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
 _DEEPEST = 50
@@ -185,7 +184,6 @@ def read_config(
             f"{path}: got a {type(config).__name__}, expected a JSON object with the "
             f"fields of the run's configuration; {remedy}."
         )
-    config = old_configs.renewed(config)
     if kinds is None:
         return config
     expected: dict[str, tuple[type, ...]] = dict(kinds)

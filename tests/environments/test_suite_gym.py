@@ -176,7 +176,7 @@ def test_python_environments_import_without_tensorflow():
         "import sys\n"
         "from tfrl.environments import py_environment, wrappers\n"
         "from tfrl.environments.gymnasium import vector_py_environment, wrapper\n"
-        "from tfrl.environments.dm_env import dm_env_wrapper\n"
+        "from tfrl.environments import dm_env_wrapper\n"
         "from tfrl.environments import py_to_dm_wrapper, suite_gym, test_envs\n"
         "from tfrl.environments import random_py_environment\n"
         "for name in wrappers.__all__:\n"

@@ -2,7 +2,7 @@ from . import atari_preprocessing as atari_preprocessing
 from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
 from . import dm_control_wrapper as dm_control_wrapper
-from . import dm_env as dm_env
+from . import dm_env_wrapper as dm_env_wrapper
 from . import examples as examples
 from . import extras as extras
 from . import gym_wrapper as gym_wrapper
@@ -37,7 +37,7 @@ from .atari_wrappers import FireOnReset as FireOnReset
 from .atari_wrappers import FrameStack4 as FrameStack4
 from .batched_py_environment import BatchedPyEnvironment as BatchedPyEnvironment
 from .dm_control_wrapper import DmControlWrapper as DmControlWrapper
-from .dm_env.dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
+from .dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
 from .gym_wrapper import GymWrapper as GymWrapper
 from .gymnasium.vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
 from .gymnasium.wrapper import GymnasiumWrapper as GymnasiumWrapper

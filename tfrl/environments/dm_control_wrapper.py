@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments.dm_env import dm_control_state, dm_env_wrapper
+from tfrl.environments import dm_env_wrapper
+from tfrl.environments.gymnasium import mujoco_state
 from tfrl.trajectories import time_step as ts
 
 _FLOAT32 = {np.dtype(np.float64): np.dtype(np.float32)}
@@ -107,11 +108,11 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
         super().set_state(state)
 
     def _state_methods(self) -> tuple[Any, Any]:
-        if not dm_control_state.is_known(self._env):
+        if not mujoco_state.is_dm_control(self._env):
             return super()._state_methods()
         return (
-            functools.partial(dm_control_state.get_state, self._env),
-            functools.partial(dm_control_state.set_state, self._env),
+            functools.partial(mujoco_state.get_task_state, self._env),
+            functools.partial(mujoco_state.set_task_state, self._env),
         )
 
     def render(self, mode: str = "rgb_array") -> Any:

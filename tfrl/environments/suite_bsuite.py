@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import difflib
 
-from tfrl.environments import extras, py_environment
-from tfrl.environments.dm_env import dm_env_wrapper
+from tfrl.environments import dm_env_wrapper, extras, py_environment
 
 
 def is_available() -> bool:

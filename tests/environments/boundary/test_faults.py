@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.environments import batched_py_environment, py_environment, tf_py_environment
-from tfrl.environments.dm_env import dm_env_wrapper
+from tfrl.environments import (
+    batched_py_environment,
+    dm_env_wrapper,
+    py_environment,
+    tf_py_environment,
+)
 from tfrl.environments.gymnasium import vector_py_environment, wrapper
 from tfrl.policies import random_py_policy
 from tfrl.specs import array_spec

@@ -1,4 +1,4 @@
-"""The state of ale-py's games, and of the wrappers for them.
+"""The state of ale-py's games.
 
 ALE saves the console and its random numbers, but not the action that the console
 repeats if actions are sticky. That action cannot be read, either. `get_state` finds it
@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
 from typing import Any
 
-from tfrl.environments.gymnasium import attribute_state
-
 _STICKINESS = "repeat_action_probability"
-_OURS = "tfrl.environments."
 # The probability that an action is not taken in any of the frames that are played.
 _CHANCE_OF_FAILURE = 1e-12
 
@@ -91,14 +87,3 @@ def _num_frames(ale: Any) -> int:
     """Returns the number of frames within which an action is taken almost surely."""
     stickiness = min(ale.getFloat(_STICKINESS), 0.99)
     return math.ceil(math.log(_CHANCE_OF_FAILURE) / math.log(stickiness))
-
-
-# The functions that read and set the state, by module and class.
-ADAPTERS: dict[str, tuple[Callable, Callable]] = {
-    "ale_py.env:AtariEnv": (get_state, set_state),
-    _OURS + "atari_preprocessing:AtariPreprocessing": attribute_state.of_wrapper(
-        ("obs_buffer", "lives", "game_over", "life_lost", "_last_info", "_last_screen")
-    ),
-    _OURS + "atari_wrappers:FrameStack4": attribute_state.of_wrapper(("_stack",)),
-    _OURS + "atari_wrappers:FireOnReset": attribute_state.of_wrapper(()),
-}

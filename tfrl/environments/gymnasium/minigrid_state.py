@@ -1,4 +1,4 @@
-"""The state of MiniGrid's and BabyAI's environments, and of MiniGrid's wrappers.
+"""The state of MiniGrid's and BabyAI's environments.
 
 An environment keeps its state in its attributes. They refer to a graph of objects: the
 grid's cells, the object that the agent carries, rooms with doors, and BabyAI's
@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from tfrl.environments.gymnasium import attribute_state
 
 _PACKAGE = "minigrid."
 # Spaces, what the constructor was told and pictures: no step or reset changes them. The
@@ -162,43 +160,3 @@ def _is_of_minigrid(kind: type) -> bool:
 
 def _name_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def _get_counts(wrapper: Any) -> list[tuple[Any, int]]:
-    return list(wrapper.counts.items())
-
-
-def _set_counts(wrapper: Any, state: list[tuple[Any, int]]) -> None:
-    wrapper.counts = dict(state)
-
-
-# Their attributes are settings, or caches of what they are given.
-STATELESS = tuple(
-    f"minigrid.wrappers:{name}"
-    for name in (
-        "DictObservationSpaceWrapper",
-        "FlatObsWrapper",
-        "FullyObsWrapper",
-        "ImgObsWrapper",
-        "NoDeath",
-        "OneHotPartialObsWrapper",
-        "RGBImgObsWrapper",
-        "RGBImgPartialObsWrapper",
-        "StochasticActionWrapper",
-        "SymbolicObsWrapper",
-        "ViewSizeWrapper",
-    )
-)
-# The functions that read and set the state, by module and class.
-ADAPTERS: dict[str, tuple[Callable, Callable]] = {
-    "minigrid.wrappers:ActionBonus": (_get_counts, _set_counts),
-    "minigrid.wrappers:PositionBonus": (_get_counts, _set_counts),
-    "minigrid.wrappers:DirectionObsWrapper": attribute_state.of_wrapper(
-        ("goal_position",)
-    ),
-    "minigrid.wrappers:ReseedWrapper": attribute_state.of_wrapper(("seed_idx",)),
-}
-# The same for a class and all classes derived from it, since they read all attributes.
-OF_SUBCLASSES: dict[str, tuple[Callable, Callable]] = {
-    "minigrid.minigrid_env:MiniGridEnv": (get_state, set_state)
-}

@@ -34,17 +34,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from tfrl.compilation import internals
 from tfrl.environments.gymnasium import (
     atari_state,
     attribute_state,
     minigrid_state,
     mujoco_state,
-    vector_state,
 )
+from tfrl.environments.gymnasium.attribute_state import Adapter
 from tfrl.savers import serialization
 from tfrl.system import state_savers
 
@@ -52,9 +53,20 @@ GetState = Callable[[Any], Any]
 SetState = Callable[[Any, Any], None]
 
 
-class _Adapter(NamedTuple):
-    get_state: GetState
-    set_state: SetState
+# Why some classes have no state that could be saved, by module and class.
+_REFUSED = {
+    "gymnasium.vector.async_vector_env:AsyncVectorEnv": (
+        "AsyncVectorEnv.get_state: its processes do not tell which members they reset "
+        "in the next step, expected environments whose state can be read; use "
+        "ParallelPyEnvironment, or vectorization_mode='sync'."
+    ),
+    "tfrl.environments.gymnasium.envpool_vector_env:EnvPoolVectorEnv": (
+        "EnvPoolVectorEnv.get_state: EnvPool keeps the state of its members in C++ "
+        "and offers no way to read or set it, expected environments whose state can "
+        "be read; load environments that must resume bit for bit by suite_gym, "
+        "suite_mujoco or suite_atari."
+    ),
+}
 
 
 def register(
@@ -90,8 +102,10 @@ def register(
             "functions, or neither for a class without state of its own; add the "
             "missing one."
         )
-    _registered[_name_of(env_class)] = _Adapter(
-        get_state or _no_state, set_state or _set_no_state
+    _registered[_name_of(env_class)] = (
+        attribute_state.NOTHING
+        if get_state is None or set_state is None
+        else Adapter(get_state, set_state)
     )
 
 
@@ -154,23 +168,24 @@ def _layers(env: Any) -> Iterator[Any]:
         yield env
 
 
-def _adapter_of(layer: Any) -> _Adapter:
-    name = _name_of(type(layer))
+def _adapter_of(layer: Any) -> Adapter:
+    kind = type(layer)
+    name = _name_of(kind)
     if name in _registered:
         return _registered[name]
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     if _has_own_methods(layer):
-        return _Adapter(
+        return Adapter(
             lambda env: env.get_state(), lambda env, state: env.set_state(state)
         )
-    kind = type(layer)
-    for base in map(_name_of, kind.__mro__):
-        if base in minigrid_state.OF_SUBCLASSES:
-            return _Adapter(*minigrid_state.OF_SUBCLASSES[base])
+    if name in _REFUSED:
+        raise NotImplementedError(_REFUSED[name])
+    if _MINIGRID in map(_name_of, kind.__mro__):
+        return Adapter(minigrid_state.get_state, minigrid_state.set_state)
     what = "environment" if layer is layer.unwrapped else "wrapper"
     raise NotImplementedError(
-        f"{kind.__qualname__}.get_state: got the {what} {_name_of(kind)} without the "
+        f"{kind.__qualname__}.get_state: got the {what} {name} without the "
         "methods get_state and set_state, expected one that saves its state; add the "
         "methods, or call tfrl.environments.gymnasium.state_adapters.register("
         f"{kind.__qualname__}, get_state, set_state), without the functions if it has "
@@ -199,12 +214,17 @@ def _random_state(env: Any) -> Any:
     return copy.deepcopy(dict(generator.bit_generator.state))
 
 
-def _no_state(env: Any) -> None:
-    """Returns the state of a class without a state."""
+def _get_members(env: Any) -> dict[str, Any]:
+    return {
+        "members": [get_state(member) for member in env.envs],
+        "to_reset": internals.look_up(env, internals.MEMBERS_TO_RESET),
+    }
 
 
-def _set_no_state(env: Any, state: None) -> None:
-    """Sets the state of a class without a state."""
+def _set_members(env: Any, state: dict[str, Any]) -> None:
+    for member, own in zip(env.envs, state["members"], strict=True):
+        set_state(member, own)
+    setattr(env, internals.MEMBERS_TO_RESET, state["to_reset"])
 
 
 class _AdapterSaver(state_savers.RegistryStateSaver):
@@ -219,26 +239,20 @@ class _AdapterSaver(state_savers.RegistryStateSaver):
 
 state_savers.add_state_savers([_AdapterSaver()])
 
-# The keys are the module and the class, so that no module is imported before it is
-# used.
-_registered: dict[str, _Adapter] = {}
-_BUILT_IN: dict[str, _Adapter] = {
+# By module and class.
+_registered: dict[str, Adapter] = {}
+_BUILT_IN: dict[str, Adapter] = {
+    **attribute_state.ADAPTERS,
     **dict.fromkeys(
-        (*attribute_state.STATELESS, *minigrid_state.STATELESS),
-        _Adapter(_no_state, _set_no_state),
+        mujoco_state.CLASSES, Adapter(mujoco_state.get_state, mujoco_state.set_state)
     ),
-    **{
-        name: _Adapter(*functions)
-        for functions_of in (
-            attribute_state.ADAPTERS,
-            atari_state.ADAPTERS,
-            minigrid_state.ADAPTERS,
-            mujoco_state.ADAPTERS,
-            vector_state.adapters(get_state, set_state),
-        )
-        for name, functions in functions_of.items()
-    },
+    "ale_py.env:AtariEnv": Adapter(atari_state.get_state, atari_state.set_state),
+    "gymnasium.vector.sync_vector_env:SyncVectorEnv": Adapter(
+        _get_members, _set_members
+    ),
 }
+# The base of MiniGrid's environments; all their attributes are saved.
+_MINIGRID = "minigrid.minigrid_env:MiniGridEnv"
 
 
 def storable(info: dict[str, Any] | None) -> dict[str, Any] | None:

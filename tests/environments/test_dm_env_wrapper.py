@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from dm_env import specs as dm_specs
 
-from tfrl.environments import py_to_dm_wrapper, test_envs, utils, wrappers
-from tfrl.environments.dm_env import dm_env_wrapper
+from tfrl.environments import (
+    dm_env_wrapper,
+    py_to_dm_wrapper,
+    test_envs,
+    utils,
+    wrappers,
+)
 from tfrl.specs import array_spec
 
 

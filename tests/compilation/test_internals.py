@@ -14,12 +14,8 @@ import tensorflow as tf
 
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
-from tfrl.compilation import (
-    fast_dataset,
-    fast_function,
-    host_calls,
-    internals,
-)
+from tfrl.compilation import fast_dataset, fast_function, internals
+from tfrl.compilation.python_calls import host_calls
 from tfrl.drivers import dynamic_step_driver
 from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.networks import q_network

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import effects, host_calls
+from tfrl.compilation import variable_substitution
+from tfrl.compilation.python_calls import host_calls
 
 
 def show(observers: Iterable[Callable[[Any], Any]], step: Any, name: str) -> None:
@@ -29,9 +30,9 @@ def show(observers: Iterable[Callable[[Any], Any]], step: Any, name: str) -> Non
         if tf.executing_eagerly():
             observer(step)
             continue
-        before = effects.mark()
+        before = graph_mark()
         observer(step)
-        if not effects.added_since(before):
+        if not added_effect_since(before):
             raise ValueError(
                 f"{name}: got {observer!r}, which runs in Python alone, expected an "
                 "observer that changes a variable, because the loop is one graph: "
@@ -134,3 +135,47 @@ def reraise(observers: Iterable[Any]) -> Iterator[None]:
         for observer in filter(calls_python, observers):
             stack.enter_context(observer.reraise())
         yield
+
+
+# A stateful operation that changes nothing.
+_READS = frozenset({"ReadVariableOp"})
+
+
+class GraphMark(NamedTuple):
+    """A moment while a graph is built.
+
+    Attributes:
+      graph: The graph.
+      num_operations: The number of its operations.
+      substitutes: The tensors that replace variables in the graph, if there are any.
+    """
+
+    graph: tf.Graph
+    num_operations: int
+    substitutes: list[tf.Tensor]
+
+
+@tf.autograph.experimental.do_not_convert
+def graph_mark() -> GraphMark:
+    """Returns a mark of the graph's current state, for `added_effect_since`."""
+    graph = tf.compat.v1.get_default_graph()
+    return GraphMark(graph, len(graph.get_operations()), _substitutes())
+
+
+@tf.autograph.experimental.do_not_convert
+def added_effect_since(mark: GraphMark) -> bool:
+    """Whether a stateful operation was added to the graph after `mark` was made.
+
+    Stateful operations change variables, write files, print or call Python. An
+    assignment to a substituted variable counts as one.
+    """
+    added = mark.graph.get_operations()[mark.num_operations :]
+    if any(op.op_def.is_stateful and op.type not in _READS for op in added):
+        return True
+    before = mark.substitutes
+    return any(a is not b for a, b in zip(before, _substitutes(), strict=True))
+
+
+def _substitutes() -> list[tf.Tensor]:
+    substitution = variable_substitution.active()
+    return [] if substitution is None else substitution.tensors()

@@ -17,12 +17,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import (
-    compile_errors,
-    context,
-    host_calls,
-    words,
-)
+from tfrl.compilation import compile_errors, context, words
+from tfrl.compilation.python_calls import host_calls
 from tfrl.environments import (
     batched_py_environment,
     py_environment,

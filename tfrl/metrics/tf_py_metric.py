@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import ordered_calls
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.metrics import py_metric as py_metric_lib
 from tfrl.metrics import tf_metric
 
@@ -28,7 +28,7 @@ class TFPyMetric(tf_metric.TFStepMetric):
         super().__init__(name=name or py_metric.name, prefix=py_metric.prefix)
         self._py_metric = py_metric
         self._dtype = tf.as_dtype(dtype)
-        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._ordered_calls = graph_calls.OrderedCalls()
 
     def call(self, trajectory: Any) -> Any:
         """Calls the Python metric with `trajectory`; returns `trajectory`."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import ordered_calls, python_threads
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.policies import py_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
@@ -71,7 +71,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
             )
         self._py_policy = policy
         self._py_policy_is_batched = py_policy_is_batched
-        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._ordered_calls = graph_calls.OrderedCalls()
 
     def _variables(self) -> Sequence[Any]:
         return []
@@ -144,7 +144,6 @@ class TFPyPolicy(tf_policy.TFPolicy):
         adds_batch = len(outer) == 1 and not self._py_policy_is_batched
 
         def flat_outputs(*arguments: np.ndarray) -> list[np.ndarray]:
-            python_threads.keep_thread_state()
             outputs = function(*arguments)
             nest_utils.assert_same_structure(
                 outputs, spec, message=f"{self.name}: result of the policy"

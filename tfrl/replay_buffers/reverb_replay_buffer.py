@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 
 from tfrl import replay_service
-from tfrl.compilation import ordered_calls
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset, reverb_rows
 from tfrl.replay_buffers.reverb.reverb_dataset import (
@@ -142,7 +142,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             info.signature, data_spec, sequence_length, table_name
         )
         super().__init__(data_spec, info.max_size, stateful_dataset=True)
-        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._ordered_calls = graph_calls.OrderedCalls()
         self._set_untracked("_failure", None)
         self._rows = None
         if make_observer is not None:

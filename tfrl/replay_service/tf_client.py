@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import ordered_calls
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
@@ -221,7 +221,7 @@ class TFClient:
             # A call without results returns its operation, which needs one.
             specs = [tf.TensorSpec(None, dtype) for dtype in dtypes or [tf.int64]]
             known = _with_known_errors(function)
-            results = ordered_calls.call_in_order(
+            results = graph_calls.call_in_order(
                 self._order, lambda *arrays: known(*arrays) or [0], arguments, specs
             )
             return results if dtypes else results[0].op

@@ -16,7 +16,8 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf import message
 
-from tfrl.compilation import internals, ordered_calls
+from tfrl.compilation import internals
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
@@ -106,7 +107,7 @@ class TFRecordObserver:
             tf.io.gfile.makedirs(folder)
         encode_spec_to_file(self.output_path + SPEC_FILE_EXTENSION, tensor_data_spec)
         self._writer = tf.io.TFRecordWriter(self.output_path)
-        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._ordered_calls = graph_calls.OrderedCalls()
 
     def __call__(self, data: Any) -> None:
         """Records a frame; see `py_mode`.

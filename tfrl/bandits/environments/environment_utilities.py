@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrl.bandits.agents import utils
 from tfrl.bandits.environments import wheel_py_environment
-from tfrl.compilation import graph_calls
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.specs import tensor_spec
 
 # Maps an observation, and whether there is noise, to the rewards of an arm.

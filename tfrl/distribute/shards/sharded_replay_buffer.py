@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl import replay_service
-from tfrl.compilation import ordered_calls
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.distribute.shards import batch_shares, sharded_client, sharded_dataset
 from tfrl.replay_buffers import replay_buffer, tf_prioritized_replay_buffer
 from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset
@@ -98,7 +98,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         self._mixed = mixed
         self._beta = importance_exponent
         self._max_weight = float(max_weight)
-        self._ordered_calls = ordered_calls.OrderedCalls()
+        self._ordered_calls = graph_calls.OrderedCalls()
         # Tracked by checkpoints.
         self._contents = reverb_contents.Contents(client, client.num_items)
 

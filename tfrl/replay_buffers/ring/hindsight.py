@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.compilation import accelerators, host_calls
+from tfrl.compilation import accelerators
+from tfrl.compilation.python_calls import host_calls
 from tfrl.replay_buffers.ring import relabelers, row_format
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory

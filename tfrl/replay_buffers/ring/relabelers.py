@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import host_calls
+from tfrl.compilation.python_calls import host_calls
 from tfrl.environments import py_environment, wrappers
 from tfrl.trajectories import time_step as ts
 

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import accelerators, fast_function, host_calls, trace_counts
+from tfrl.compilation import accelerators, fast_function, trace_counts
+from tfrl.compilation.python_calls import host_calls
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.replay_buffers.ring import row_format as row_formats

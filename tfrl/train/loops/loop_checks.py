@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.agents.on_policy import on_policy_agent
-from tfrl.compilation import gpu_calls, host_calls, internals
+from tfrl.compilation import internals
+from tfrl.compilation.python_calls import gpu_calls, host_calls
 from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib

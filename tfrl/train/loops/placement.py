@@ -18,12 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import (
-    accelerators,
-    gpu_calls,
-    internals,
-    variable_substitution,
-)
+from tfrl.compilation import accelerators, internals, variable_substitution
+from tfrl.compilation.python_calls import gpu_calls
 from tfrl.utils import variables
 
 if TYPE_CHECKING:

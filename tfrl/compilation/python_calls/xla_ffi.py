@@ -15,7 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import internals, python_threads
+from tfrl.compilation import internals
+from tfrl.compilation.python_calls import graph_calls
 
 # Another major version may lay out the structures differently.
 _MAJOR_VERSION = 0
@@ -265,7 +266,7 @@ def register(
             _tell_version(frame[_EXTENSION], api.version)
             return None
         try:
-            python_threads.keep_thread_state()
+            graph_calls.keep_thread_state()
             answer(_number(frame), _addresses(frame), frame[_CONTEXT])
         except BaseException as error:  # An exception must not reach XLA.
             text = f"{type(error).__name__}: {error}".encode()

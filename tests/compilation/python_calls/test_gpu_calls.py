@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import (
+from tfrl.compilation import program_store
+from tfrl.compilation.python_calls import (
     gpu_calls,
     gpu_calls_trial,
     host_calls,
-    program_store,
     xla_ffi,
 )
 from tfrl.train.loops import placement

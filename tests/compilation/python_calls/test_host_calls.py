@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import host_calls, xla_ffi
+from tfrl.compilation.python_calls import host_calls, xla_ffi
 
 pytestmark = pytest.mark.cpu  # Programs that call Python run there.
 

@@ -1,11 +1,13 @@
 import gc
+import threading
 import weakref
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import graph_calls, internals
+from tfrl.compilation import internals
+from tfrl.compilation.python_calls import graph_calls
 from tfrl.environments import suite_gym, tf_py_environment
 
 pytestmark = pytest.mark.cpu  # Programs that call Python run there.
@@ -160,3 +162,92 @@ def test_an_exception_keeps_its_kind_and_text():
 
     with pytest.raises(tf.errors.UnknownError, match="KeyError: 'no 1'"):
         tf.function(lambda x: graph_calls.numpy_function(fail, [x], tf.float32))(ONE)
+
+
+NUMBER = tf.TensorSpec([], tf.int64)
+
+
+def test_calls_are_in_the_order_of_the_program_also_in_loops():
+    call = graph_calls.OrderedCalls()
+    seen = []
+
+    def note(value):
+        seen.append(int(value))
+        return [len(seen)]
+
+    @tf.function(autograph=False)
+    def run(n):
+        def body(i):
+            # Two calls which take nothing from each other.
+            call(note, [2 * i], [NUMBER])
+            call(note, [2 * i + 1], [NUMBER])
+            return i + 1
+
+        tf.while_loop(lambda i: i < n, body, [0])
+        [last] = call(note, [-1], [NUMBER])
+        return last
+
+    last = run(50)
+    assert seen == [*range(100), -1]
+    assert (last.shape, last.dtype, int(last)) == ((), tf.int64, 101)
+
+
+def test_results_have_the_shapes_and_dtypes_of_their_specs():
+    call = graph_calls.OrderedCalls()
+    specs = [tf.TensorSpec([2, None], tf.float32), NUMBER]
+
+    def function(x):
+        return [np.tile(x, (2, 1)), 3]
+
+    def run(x):
+        return call(function, [x], specs)
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    compiled = tf.function(run).get_concrete_function(x)
+    assert compiled.output_shapes == [tf.TensorShape([2, None]), tf.TensorShape([])]
+    for tile, three in (run(x), compiled(x)):
+        assert tile.numpy().tolist() == [[1.0, 2.0, 3.0]] * 2
+        assert (int(three), three.dtype) == (3, tf.int64)
+
+
+def test_exceptions_are_raised_as_they_are_and_quoted_in_a_graph():
+    call = graph_calls.OrderedCalls()
+
+    def fail():
+        raise RuntimeError("no server")
+
+    with pytest.raises(RuntimeError, match="no server"):
+        call(fail, [], [])
+    with pytest.raises(tf.errors.OpError, match="RuntimeError: no server"):
+        tf.function(lambda: call(fail, [], []))()
+
+
+def test_a_foreign_threads_python_state_stays_between_calls():
+    """Thread-local values are lost with the state; these are kept."""
+    kept = threading.local()
+    seen = []
+
+    def call():
+        graph_calls.keep_thread_state()
+        seen.append(getattr(kept, "value", None))
+        kept.value = threading.get_ident()
+        return []
+
+    @tf.function
+    def step():
+        tf.numpy_function(call, [], [])
+
+    for _ in range(50):
+        step()
+    first_calls = seen.count(None)
+    # Without it, every call from another thread would be a first one.
+    assert 1 <= first_calls < 25
+    assert len(seen) == 50
+
+
+def test_it_may_be_called_from_an_ordinary_thread():
+    thread = threading.Thread(target=graph_calls.keep_thread_state)
+    thread.start()
+    thread.join()
+    assert not thread.is_alive()
+    graph_calls.keep_thread_state()

@@ -31,7 +31,7 @@ VARIABLE = "TFRL_CALLS_FROM_GPU"
 _OFF, _IN_TRIAL = "0", "trial"  # Its values.
 _TRIAL = """
 import tfrl
-from tfrl.compilation import gpu_calls_trial
+from tfrl.compilation.python_calls import gpu_calls_trial
 print(gpu_calls_trial.run("GPU:0"))
 """
 _PASSED = "passed"

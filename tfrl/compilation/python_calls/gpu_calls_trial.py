@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import host_calls
+from tfrl.compilation.python_calls import host_calls
 
 _TIMES = 200
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import effects, variable_substitution
+from tfrl.compilation import variable_substitution
+from tfrl.drivers import observers
 
 variable = tf.Variable(1.0)
 
@@ -33,9 +34,9 @@ def traced(act):
     @tf.function(autograph=False)
     def trace():
         variable.assign(1.0)  # Effects before the mark do not count.
-        before = effects.mark()
+        before = observers.graph_mark()
         act()
-        found.append(effects.added_since(before))
+        found.append(observers.added_effect_since(before))
 
     trace.get_concrete_function()
     return found[0]
@@ -56,9 +57,9 @@ def test_an_assignment_to_a_substituted_variable_is_an_effect(assigns):
     act = EFFECTS["assigns"] if assigns else NO_EFFECTS["reads"]
 
     def with_a_tensor():
-        before = effects.mark()
+        before = observers.graph_mark()
         act()
-        assert effects.added_since(before) == assigns
+        assert observers.added_effect_since(before) == assigns
 
     @tf.function(autograph=False)
     def trace(value):

@@ -7,7 +7,8 @@ import re
 import pytest
 import tensorflow as tf
 
-from tfrl.compilation import internals, xla_ffi
+from tfrl.compilation import internals
+from tfrl.compilation.python_calls import xla_ffi
 
 HEADERS = pathlib.Path(tf.sysconfig.get_include()) / "xla" / "ffi"
 NUMBERS = {

@@ -26,16 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import (
-    accelerators,
-    context,
-    gpu_calls,
-    graph_calls,
-    internals,
-    ordered_calls,
-    python_threads,
-    xla_ffi,
-)
+from tfrl.compilation import accelerators, context, internals
+from tfrl.compilation.python_calls import gpu_calls, graph_calls, xla_ffi
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -68,9 +60,7 @@ class CallChannel:
 
     def __init__(self) -> None:
         """Creates the variable that orders the calls."""
-        with tf.init_scope(), tf.device("CPU:0"):
-            # Each call reads and assigns this variable, which keeps the calls in order.
-            self.state = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
+        self.state = graph_calls.order_variable()
         # Programs on another device cannot reach it. By the device's name.
         self._others: dict[str, tf.Variable] = {}
         self.error: BaseException | None = None
@@ -237,7 +227,6 @@ def call(
     dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
 
     def kept(*arrays: np.ndarray) -> list[np.ndarray]:
-        python_threads.keep_thread_state()
         try:
             # Copies, because TensorFlow may use the memory of an array that it gets.
             return [
@@ -248,7 +237,7 @@ def call(
             channel.keep(error)
             raise
 
-    return ordered_calls.call_in_order(channel.state, kept, inputs, output_specs, name)
+    return graph_calls.call_in_order(channel.state, kept, inputs, output_specs, name)
 
 
 def _device_of_trace() -> str:

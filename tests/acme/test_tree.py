@@ -9,7 +9,6 @@ import pytest
 SAME = {
     "specs": "specs",
     "tf.losses": "losses",
-    "tf.savers": "savers",
     "utils.loggers": "loggers",
     "utils.paths": "system.paths",
 }

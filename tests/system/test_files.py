@@ -112,6 +112,7 @@ def test_removing_a_link_leaves_what_it_leads_to(outside, tmp_path):
 PRIVATE = "a path that `files.replacing` or `files.beside` has made"
 OWN = "a path that the caller gives, for a file of the caller's own"
 WRITERS = {
+    "tfrl/acme/tf/savers.py": OWN,
     "tfrl/algorithms/recordings.py": "the new name replaces a link; `files.remove`",
     "tfrl/bandits/agents/examples/v2/trainer.py": OWN,
     "tfrl/compilation/program_cache.py": "TensorFlow's files in memory",
@@ -133,7 +134,6 @@ WRITERS = {
     "tfrl/reports/comparison.py": PRIVATE,
     "tfrl/reports/figures.py": "memory",
     "tfrl/savers/serialization.py": "memory",
-    "tfrl/savers/snapshotter.py": OWN,
     "tfrl/specs/files.py": OWN,
     "tfrl/specs/spec_proto.py": OWN,
     "tfrl/system/directory_lock.py": "opened by `files.open_plain`, with its number",

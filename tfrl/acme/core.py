@@ -1,4 +1,4 @@
-"""The interfaces `Actor`, which an `EnvironmentLoop` calls, and `Learner`."""
+"""The interfaces of actors, which an `EnvironmentLoop` calls, and of learners."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from typing import TYPE_CHECKING, Any
 import dm_env
 
 from tfrl import absent
-from tfrl.savers.saveable import Saveable as Saveable
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 __getattr__, __path__ = absent.explained(__name__)
+
+
+class Saveable(abc.ABC):
+    """An object that returns and restores its state as a nest of arrays."""
+
+    @abc.abstractmethod
+    def save(self) -> Any:
+        """Returns the state.
+
+        The state consists of arrays, numbers, strings, bytes and None, in lists,
+        tuples, named tuples and dictionaries.
+        """
+
+    @abc.abstractmethod
+    def restore(self, state: Any) -> None:
+        """Restores a state that `save` returned."""
 
 
 class Actor(abc.ABC):

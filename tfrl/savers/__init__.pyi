@@ -1,13 +1,4 @@
-from . import checkpointer as checkpointer
-from . import checkpointing_runner as checkpointing_runner
-from . import saveable as saveable
 from . import serialization as serialization
-from . import snapshotter as snapshotter
 from . import whole_checkpoints as whole_checkpoints
-from .checkpointer import Checkpointer as Checkpointer
-from .checkpointing_runner import CheckpointingRunner as CheckpointingRunner
-from .saveable import Saveable as Saveable
-from .saveable import SaveableAdapter as SaveableAdapter
-from .saveable import TFSaveable as TFSaveable
-from .snapshotter import Snapshotter as Snapshotter
+from .whole_checkpoints import Checkpointer as Checkpointer
 from .whole_checkpoints import CheckpointError as CheckpointError

@@ -88,13 +88,8 @@ def from_bytes(data: bytes) -> Any:
       UnreadableBytesError: If `data` is not a whole result of `to_bytes`.
     """
     if not data.startswith(_HEADER):
-        # The first byte of all pickles since protocol 2.
-        pickled = data[:1] == b"\x80"
         raise UnreadableBytesError(
-            "it is a pickle, as earlier versions wrote them; pickles can run code, so "
-            "they are not read"
-            if pickled
-            else f"it begins with {data[:16]!r}, not with {_HEADER!r}"
+            f"it begins with {data[:16]!r}, not with {_HEADER!r}"
         )
     try:
         arrays = unpack_arrays(data[len(_HEADER) :])

@@ -10,8 +10,7 @@ import tensorflow_probability as tfp
 
 import tfrl
 from tests.pairs import pairs
-from tfrl import savers
-from tfrl.acme.tf import networks
+from tfrl.acme.tf import networks, savers
 from tfrl.networks.construction import recorded_layer, seeding
 from tfrl.networks.layers import noisy
 from tfrl.specs import bounded_tensor_spec

@@ -10,9 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfrl.acme.tf import savers
 from tfrl.networks import layer_utils
 from tfrl.networks.utils import batch_concat as batch_concat
-from tfrl.savers import checkpointer, input_specs, snapshotter
+from tfrl.savers import input_specs
 from tfrl.system import paths
 from tfrl.utils import common, nest_utils
 
@@ -163,10 +164,10 @@ class Checkpointer:
           CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
         """
-        self.checkpointer = checkpointer.Checkpointer(
+        self.checkpointer = savers.Checkpointer(
             objects_to_save, directory=directory, add_uid=add_uid, **kwargs
         )
-        self.snapshotter = snapshotter.Snapshotter(
+        self.snapshotter = savers.Snapshotter(
             objects_to_snapshot or {},
             directory=directory,
             add_uid=add_uid,

@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl.savers import saveable
+from tfrl.acme import core
 
 Number = int | float
 
 
-class Counter(saveable.Saveable):
+class Counter(core.Saveable):
     """Counts by name, and shares the counts with other counters through a parent.
 
     A counter with a parent passes its counts to the parent every `time_delta` seconds,

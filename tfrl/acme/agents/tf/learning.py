@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl import loggers, savers
+from tfrl import loggers
 from tfrl.acme import core
 from tfrl.acme.adders.reverb import experience
+from tfrl.acme.tf import savers
 from tfrl.acme.utils import counting
 from tfrl.agents import tf_agent
 from tfrl.utils import common

@@ -16,10 +16,13 @@ from tfrl.agents import (
     observation_embedding,
     options,
     target_networks,
+    transitions,
+    updates,
 )
 from tfrl.networks import (
     ActorNetwork,
     ActorRnnNetwork,
+    CriticEnsembleNetwork,
     CriticNetwork,
     CriticRnnNetwork,
 )
@@ -86,7 +89,7 @@ class OneCriticAgent(actor_critic.ActorCriticAgent):
         reached = batch.data.next_time_step
         action = critics.outputs(self._actor_network, reached)
         values = critics.values(self._target_critic_networks[0], reached, action)
-        return critics.regress(self, batch, batch.data.targets(values))
+        return self._regress(batch, batch.data.targets(values))
 
 
 def test_a_loss_without_its_details_is_named():
@@ -122,6 +125,55 @@ EXPERIENCE = frames(
     [[1, 7], [2, 7], [3, 7], [4, 7], [5, 7]],
     [[1, 1], [0, 1], [1, 1], [1, 1], [1, 1]],
 )
+
+
+def regress(errors=None):
+    """Returns the results, the targets, and the values `[2, B]` of an ensemble."""
+    ensemble = CriticEnsembleNetwork((OBSERVATION, ACTION), num_critics=2, seed=1)
+    time_step = ts.restart(tf.constant([[0.3], [-1.0], [2.0]]), batch_size=3)
+    action = tf.fill([3, 1], 0.5)
+    data = transitions.Transitions(
+        time_step,
+        action,
+        time_step,
+        tf.zeros([3]),
+        tf.zeros([3]),
+        tf.constant([True, True, False]),
+    )
+    targets = tf.constant([1.0, -2.0, 0.5])
+    batch = updates.Batch(data, tf.ones([3]), training=True)
+    found = EnsembleAgent(networks=[ensemble])._regress(batch, targets, errors)
+    return found, targets.numpy(), critics.values(ensemble, time_step, action).numpy()
+
+
+class EnsembleAgent(OneCriticAgent):
+    def _check_critic(self, critic):
+        assert critics.check_ensemble(critic, None)
+
+
+def tripled(targets, predictions):
+    return 3 * tf.math.squared_difference(targets, predictions), targets - predictions
+
+
+@pytest.mark.parametrize(("errors", "factor"), [(None, 1), (tripled, 3)])
+def test_the_losses_of_an_ensemble_are_summed_and_its_largest_error_is_taken(
+    errors, factor
+):
+    (loss, extra), targets, values = regress(errors)
+    differences = targets - values
+    differences[:, 2] = 0  # It is masked.
+    expected = factor * (differences**2).sum(axis=0)
+    np.testing.assert_allclose(extra["td_loss"], expected, rtol=1e-5)
+    np.testing.assert_allclose(loss, expected.mean(), rtol=1e-5)
+    largest = np.abs(differences).argmax(axis=0)
+    np.testing.assert_allclose(
+        extra["td_error"], differences[largest, np.arange(3)], rtol=1e-5
+    )
+
+
+def test_a_loss_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match=r"loss_of_errors: got shape \(\)"):
+        regress(lambda targets, values: (tf.reduce_sum(targets), targets - values))
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +408,7 @@ def test_what_parts_hold_is_saved():
     ("kind", "name", "instead"),
     [
         (agents.Td3Agent, "_compute_next_values", r"_critic_loss\(batch\)"),
-        (agents.IqlAgent, "_td_error", r"_critic_loss\(batch\), .*critics\.regress"),
+        (agents.IqlAgent, "_td_error", r"_critic_loss\(batch\), which calls _regress"),
         (agents.DdpgAgent, "_compute_actor_loss", r"_actor_loss\(batch\)"),
         (agents.SacAgent, "_compute_entropy", r"_alpha_loss\(batch\)"),
         (agents.SacAgent, "alpha_loss", r"_alpha_loss\(batch\)"),

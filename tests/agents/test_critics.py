@@ -1,23 +1,17 @@
 """What agents do with critics, against NumPy."""
 
-import types
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.agents import critics, observation_embedding, transitions, updates
+from tfrl.agents import critics, transitions, updates
 from tfrl.networks import CriticEnsembleNetwork
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)
 ACTION = BoundedTensorSpec([1], tf.float32, -1, 1)
-
-
-def squares(targets, predictions):
-    return tf.math.squared_difference(targets, predictions)
 
 
 def steps(*shape):
@@ -28,51 +22,6 @@ def steps(*shape):
         tf.ones(shape),
         tf.constant(rng.normal(size=[*shape, 2]), tf.float32),
     )
-
-
-def regress(errors=None):
-    """Returns the results, the targets, and the values `[N, B]` of an ensemble."""
-    ensemble = CriticEnsembleNetwork((OBSERVATION, ACTION), num_critics=2, seed=1)
-    ensemble.create_variables()
-    valid = tf.constant([True, True, False])
-    action = tf.fill([3, 1], 0.5)
-    data = transitions.Transitions(
-        steps(3), action, steps(3), tf.zeros([3]), tf.zeros([3]), valid
-    )
-    agent = types.SimpleNamespace(
-        _td_errors_loss_fn=squares,
-        _embedding=observation_embedding.ObservationEmbedding(None, OBSERVATION),
-        _critic_networks=[ensemble],
-    )
-    targets = tf.constant([1.0, -2.0, 0.5])
-    batch = updates.Batch(data, tf.ones([3]), training=True)
-    found = critics.regress(agent, batch, targets, errors)
-    return found, targets.numpy(), critics.values(ensemble, steps(3), action).numpy()
-
-
-def tripled(targets, predictions):
-    return 3 * squares(targets, predictions), targets - predictions
-
-
-@pytest.mark.parametrize(("errors", "factor"), [(None, 1), (tripled, 3)])
-def test_the_losses_of_an_ensemble_are_summed_and_its_largest_error_is_taken(
-    errors, factor
-):
-    (loss, extra), targets, values = regress(errors)
-    differences = targets - values
-    differences[:, 2] = 0  # It is masked.
-    expected = factor * (differences**2).sum(axis=0)
-    np.testing.assert_allclose(extra["td_loss"], expected, rtol=1e-5)
-    np.testing.assert_allclose(loss, expected.mean(), rtol=1e-5)
-    largest = np.abs(differences).argmax(axis=0)
-    np.testing.assert_allclose(
-        extra["td_error"], differences[largest, np.arange(3)], rtol=1e-5
-    )
-
-
-def test_a_loss_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"loss_of_errors: got shape \(\)"):
-        regress(lambda targets, values: (tf.reduce_sum(targets), targets - values))
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 3)])

@@ -21,7 +21,6 @@ from . import normalization as normalization
 from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
 from . import options as options
-from . import part_losses as part_losses
 from . import ppo as ppo
 from . import pqn as pqn
 from . import qr_dqn as qr_dqn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,11 +15,15 @@ from tfrl.agents import (
     critics,
     measures,
     options,
+    td_losses,
     tf_agent,
     transitions,
     updates,
 )
+from tfrl.losses import masking
+from tfrl.losses.shapes import check_same_shape
 from tfrl.policies import tf_policy
+from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common
 from tfrl.utils.optimization import optimizers
@@ -34,7 +40,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     A subclass gives its networks and policies to this constructor, lists the parts of
     its update in `_parts`, and names the tuple of `LossInfo.extra` in `_info`; see
     `TFAgent`. The losses of the parts, such as its `_critic_loss`, get a `Batch` of
-    `Transitions`; `agents.critics` has functions for them.
+    `Transitions`; `_regress` and `agents.critics` compute them.
     """
 
     _as_data: transitions.Reader
@@ -47,8 +53,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_compute_next_values": "override _critic_loss(batch)",
         "_td_error": (
-            "override _critic_loss(batch), which calls agents.critics.regress with the "
-            "errors"
+            "override _critic_loss(batch), which calls _regress with the errors"
         ),
         "_compute_actor_loss": "override _actor_loss(batch)",
         "_compute_entropy": "override _alpha_loss(batch)",
@@ -146,6 +151,90 @@ class ActorCriticAgent(tf_agent.TFAgent):
         """Returns the part that trains the actor."""
         return self._part("actor", loss, [self._actor_network], optimizer, **kwargs)
 
+    def _regress(
+        self,
+        batch: updates.Batch,
+        targets: Any,
+        errors: Callable[[Any, Any], tuple[tf.Tensor, tf.Tensor]] | None = None,
+        values_of: Callable[..., Any] = critics.values,
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the loss of all critics with the same targets.
+
+        The observation network is trained, too.
+
+        Args:
+          batch: A batch of `Transitions`.
+          targets: The targets of the critics' values of the actions.
+          errors: A function of the targets and a critic's values that returns the loss
+            and the error of each transition, `[B]` or `[B, T - 1]`, which are masked
+            here. It is called for each critic, and for each member of an ensemble. None
+            takes `critics.td_errors` with the agent's `td_errors_loss_fn`, or an
+            `HlGauss`'s `errors`.
+          values_of: A function like `critics.values`.
+
+        Returns:
+          The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
+          critics and over time, and `td_error`, target minus prediction, `[B]` or `[B,
+          T - 1]`, of the critic with the largest error. Both are 0 where masked.
+        """
+        data: transitions.Transitions = batch.data
+        own_loss = self._td_errors_loss_fn
+        if errors is None and isinstance(own_loss, losses.HlGauss):
+            errors = own_loss.errors
+        elif errors is None:
+            loss_fn = functools.partial(
+                td_losses.per_transition,
+                own_loss,
+                valid=data.valid,
+                agent=type(self).__name__,
+            )
+            errors = functools.partial(critics.td_errors, loss_fn=loss_fn)
+        critic_losses, differences = [], []
+        time_step = self._embedding.trained(data.time_step, batch.training)
+        regularization = self._embedding.losses
+        for critic in self._critic_networks:
+            predictions = values_of(critic, time_step, data.action, batch.training)
+            # Read now, because the losses may include penalties on the activations.
+            regularization += critic.losses
+            for prediction in critics.members_of(predictions, data.valid):
+                td_loss, td_error = errors(targets, prediction)
+                check_same_shape(transitions=data.valid, loss_of_errors=td_loss)
+                critic_losses.append(td_loss)
+                differences.append(td_error)
+        td_error = masking.masked(losses.largest_error(differences), data.valid)
+        td_loss = data.per_example(tf.add_n(critic_losses))
+        aggregated = losses.aggregate_losses(
+            td_loss, batch.weights, regularization_loss=regularization
+        )
+        return aggregated.total_loss, {"td_loss": td_loss, "td_error": td_error}
+
+    def _loss_of(
+        self,
+        label: str,
+        loss: updates.PartLoss,
+        transition: trajectory.Transition,
+        weights: tf.Tensor | None,
+        training: bool,
+        *factors: float | None,
+    ) -> tf.Tensor:
+        """Returns the loss of a part before its weight, a scalar.
+
+        The random numbers are those of the next update.
+
+        Args:
+          label: The part's label. There may be no such part.
+          loss: Its loss.
+          transition: The transition, such as `convert` of a `transitions.Reader`
+            returns.
+          weights: See `TFAgent.train`.
+          training: Whether networks are applied as in training.
+          *factors: See `transitions.Reader.of`.
+        """
+        data = self._as_data.of(transition, *factors)
+        batch = self._batch_of(data, weights, training)
+        by_label = {part.label: own for part, own in self._in_turn(batch)}
+        return loss(by_label.get(label, batch))[0]
+
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
         """Returns numbers of the critics and the policy, and of `_measure_losses`.
 
@@ -210,3 +299,87 @@ class DistributionalCritics(ActorCriticAgent):
 
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
         return super()._q_values(time_step, action).mean()
+
+    def _regress_distributions(
+        self, batch: updates.Batch, next_values: types.Distribution
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the cross entropies of the critics; see `_regress`.
+
+        Args:
+          batch: See `_regress`.
+          next_values: The `DiscreteValuedDistribution` `[B]` of the values of the next
+            steps, not yet projected onto the atoms.
+        """
+        reward, discount = batch.data.reward, batch.data.discount
+
+        def errors(next_values: Any, predicted: Any) -> tuple[tf.Tensor, tf.Tensor]:
+            return (
+                losses.categorical(predicted, reward, discount, next_values),
+                losses.td_error(predicted.mean(), reward, discount, next_values.mean()),
+            )
+
+        return self._regress(batch, next_values, errors)
+
+
+class LossesOfParts(ActorCriticAgent):
+    """A mixin with TF-Agents' methods for the losses of the critics and the actor."""
+
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "critic_loss": "override _critic_loss(batch)",
+        "actor_loss": "override _actor_loss(batch)",
+    }
+
+    @abc.abstractmethod
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the critics' loss, and its details."""
+
+    @abc.abstractmethod
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the actor's loss, and its details."""
+
+    def critic_loss(
+        self,
+        time_steps: ts.TimeStep,
+        actions: types.NestedTensor,
+        next_time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean loss of all critics together, a scalar.
+
+        It is the loss before its weight, with the random numbers of the next update.
+
+        Args:
+          time_steps: The time steps `[B, ...]` at which the actions were taken; `[B, T
+            - 1, ...]` for recurrent networks.
+          actions: The nest of actions, of the same outer shape.
+          next_time_steps: The time steps after them, of the same outer shape.
+          weights: See `TFAgent.train`.
+          training: Whether the critics are applied as in training.
+        """
+        reached = self._normalizers.normalize_rewards(next_time_steps)
+        steps = transition(time_steps, actions, reached)
+        return self._loss_of("critic", self._critic_loss, steps, weights, training)
+
+    def actor_loss(
+        self,
+        time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the actor's mean loss before its weight, a scalar.
+
+        Args:
+          time_steps: As for `critic_loss`.
+          weights: See `TFAgent.train`.
+          training: Whether the actor is applied as in training.
+        """
+        steps = transition(time_steps, (), time_steps)
+        return self._loss_of("actor", self._actor_loss, steps, weights, training)
+
+
+def transition(
+    time_steps: ts.TimeStep, actions: types.NestedTensor, reached: ts.TimeStep
+) -> trajectory.Transition:
+    """Returns the `Transition` of actions that are not those of a policy's step."""
+    return trajectory.Transition(time_steps, policy_step.PolicyStep(actions), reached)

@@ -1,4 +1,4 @@
-"""Functions of critics: their values, the regression to targets, means of losses.
+"""Functions of critics: their values and errors, and means of losses.
 
 Critics are networks of pairs of observations and actions. Every loss is a mean over the
 `B` examples in which masked transitions (boundaries, and steps before a cut) count as
@@ -7,21 +7,17 @@ Critics are networks of pairs of observations and actions. Every loss is a mean 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import td_losses, transitions, updates
-from tfrl.losses import masking
-from tfrl.losses.shapes import check_same_shape
+from tfrl.agents import updates
 from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
-    from tfrl.agents.actor_critic import ActorCriticAgent
     from tfrl.typing import types
 
 
@@ -97,62 +93,6 @@ def counted(batch: updates.Batch) -> tf.Tensor:
     return valid & has_weight
 
 
-def regress(
-    agent: ActorCriticAgent,
-    batch: updates.Batch,
-    targets: Any,
-    errors: Callable[[Any, Any], tuple[tf.Tensor, tf.Tensor]] | None = None,
-    values_of: Callable[..., Any] = values,
-) -> tuple[tf.Tensor, dict[str, Any]]:
-    """Returns the loss of all critics of an agent with the same targets.
-
-    Args:
-      agent: The agent, whose observation network is trained, too.
-      batch: A batch of `Transitions`.
-      targets: The targets of the critics' values of the actions.
-      errors: A function of the targets and a critic's values that returns the loss and
-        the error of each transition, `[B]` or `[B, T - 1]`, which `regress` masks. It
-        is called for each critic, and for each member of an ensemble. None takes
-        `td_errors` with the agent's `td_errors_loss_fn`, or an `HlGauss`'s `errors`.
-      values_of: A function like `values`.
-
-    Returns:
-      The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
-      critics and over time, and `td_error`, target minus prediction, `[B]` or `[B, T -
-      1]`, of the critic with the largest error. Both are 0 where masked.
-    """
-    data: transitions.Transitions = batch.data
-    own_loss = agent._td_errors_loss_fn
-    if errors is None and isinstance(own_loss, losses.HlGauss):
-        errors = own_loss.errors
-    elif errors is None:
-        loss_fn = functools.partial(
-            td_losses.per_transition,
-            own_loss,
-            valid=data.valid,
-            agent=type(agent).__name__,
-        )
-        errors = functools.partial(td_errors, loss_fn=loss_fn)
-    critic_losses, differences = [], []
-    time_step = agent._embedding.trained(data.time_step, batch.training)
-    regularization = agent._embedding.losses
-    for critic in agent._critic_networks:
-        predictions = values_of(critic, time_step, data.action, batch.training)
-        # Read now, because the losses may include penalties on the activations.
-        regularization += critic.losses
-        for prediction in _members(predictions, data.valid):
-            td_loss, td_error = errors(targets, prediction)
-            check_same_shape(transitions=data.valid, loss_of_errors=td_loss)
-            critic_losses.append(td_loss)
-            differences.append(td_error)
-    td_error = masking.masked(losses.largest_error(differences), data.valid)
-    td_loss = data.per_example(tf.add_n(critic_losses))
-    aggregated = losses.aggregate_losses(
-        td_loss, batch.weights, regularization_loss=regularization
-    )
-    return aggregated.total_loss, {"td_loss": td_loss, "td_error": td_error}
-
-
 def td_errors(
     targets: tf.Tensor, predictions: tf.Tensor, loss_fn: types.LossFn
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -166,34 +106,12 @@ def td_errors(
     return loss_fn(targets, predictions), targets - predictions
 
 
-def _members(predictions: Any, like: tf.Tensor) -> Sequence[Any]:
+def members_of(predictions: Any, like: tf.Tensor) -> Sequence[Any]:
     """Returns the values of each member of an ensemble, or of the only critic."""
     if tf.is_tensor(predictions) and predictions.shape.rank > like.shape.rank:
         members: list[tf.Tensor] = tf.unstack(predictions)
         return members
     return [predictions]
-
-
-def regress_distributions(
-    agent: ActorCriticAgent, batch: updates.Batch, next_values: types.Distribution
-) -> tuple[tf.Tensor, dict[str, Any]]:
-    """Returns the cross entropies of critics that predict distributions; see `regress`.
-
-    Args:
-      agent: See `regress`.
-      batch: See `regress`.
-      next_values: The `DiscreteValuedDistribution` `[B]` of the values of the next
-        steps, not yet projected onto the atoms.
-    """
-    reward, discount = batch.data.reward, batch.data.discount
-
-    def errors(next_values: Any, predicted: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        return (
-            losses.categorical(predicted, reward, discount, next_values),
-            losses.td_error(predicted.mean(), reward, discount, next_values.mean()),
-        )
-
-    return regress(agent, batch, next_values, errors)
 
 
 def policy_gradient_loss(

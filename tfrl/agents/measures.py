@@ -1,19 +1,23 @@
-"""Measurements of an agent's training: of units, experience and actions.
+"""Measurements of an agent's training: of its parts, units, experience and actions.
 
-They are for a run's log. Measuring changes nothing.
+They are for a run's log. Measuring changes nothing. `Summaries` are written in training
+itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
+from tfrl.agents import updates
 from tfrl.compilation import internals
 from tfrl.trajectories import trajectory
+from tfrl.utils import summaries
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -23,6 +27,111 @@ if TYPE_CHECKING:
 _DORMANT = 0.025
 # An action counts as at a bound within this share of its range.
 _NEAR = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Summaries:
+    """The summaries that an agent writes for TensorBoard in each update.
+
+    Attributes:
+      step: The number of updates so far.
+      enabled: Whether anything is written.
+      debug: Whether there are histograms of the parts of the loss.
+      weights: Whether there are histograms of gradients and variables.
+    """
+
+    step: tf.Variable
+    enabled: bool
+    debug: bool
+    weights: bool
+
+    def write_losses(
+        self,
+        total_loss: tf.Tensor,
+        values: Mapping[str, Any],
+        histograms: Mapping[str, tf.Tensor] | None = None,
+    ) -> None:
+        """Writes the losses, and in debug mode histograms.
+
+        Args:
+          total_loss: The loss.
+          values: Numbers by name; in debug mode, tensors that are not scalars become
+            histograms with the prefix "loss/".
+          histograms: Further histograms of the debug mode, by name.
+        """
+        if not self.enabled:
+            return
+        scalars = {
+            k: v for k, v in values.items() if not tf.is_tensor(v) or v.shape.rank == 0
+        }
+        summaries.summarize_scalar_dict(
+            {**scalars, "total_loss": total_loss}, step=self.step
+        )
+        if self.debug:
+            others = {f"loss/{k}": v for k, v in values.items() if k not in scalars}
+            summaries.summarize_tensor_dict(others, step=self.step)
+            if histograms:
+                summaries.summarize_histogram_dict(histograms, self.step)
+
+    def write_gradients(
+        self, gradients: Sequence[Any], trained: Sequence[Any], untrained: Sequence[Any]
+    ) -> None:
+        """Writes histograms of gradients, of their variables, and of further ones."""
+        if not (self.enabled and self.weights):
+            return
+        pairs = list(zip(gradients, trained, strict=True))
+        summaries.add_variables_summaries(
+            [*pairs, *((None, v) for v in untrained)], self.step
+        )
+        summaries.add_gradients_summaries(pairs, self.step)
+
+
+def learning_rates(parts: Sequence[updates.Part]) -> dict[str, tf.Tensor]:
+    """Returns the learning rate of each part that has one, by name."""
+    rates = {_prefix(part, parts): part.optimizer.learning_rate() for part in parts}
+    return {f"{x}learning_rate": rate for x, rate in rates.items() if rate is not None}
+
+
+def of_parts(
+    parts: Sequence[tuple[updates.Part, updates.Batch]],
+) -> dict[str, tf.Tensor]:
+    """Returns the norm of each part's gradient, and the shares of dormant units.
+
+    Args:
+      parts: The parts in the order of an update, each with its batch.
+    """
+    all_parts = [part for part, _ in parts]
+    numbers: dict[str, tf.Tensor] = {}
+    details = dict(parts[0][1].details)
+    units = Units()
+    with units.recorded([module for part in all_parts for module in part.trained]):
+        for part, own in parts:
+            norm, new = part.gradient_norm(own._replace(details=dict(details)))
+            numbers[f"{_prefix(part, all_parts)}gradient_norm"] = norm
+            details |= new
+    return numbers | units.dormant()
+
+
+def weights_by_name(
+    parts: Sequence[updates.Part], targets: Sequence[tf.Module]
+) -> dict[str, list[Any]]:
+    """Returns the weights that each part trains, and those of the target networks."""
+    found: dict[str, list[Any]] = {
+        f"{_prefix(part, parts)}weights": part.trained_variables() for part in parts
+    }
+    followers = [
+        variable
+        for target in targets
+        for variable in target.variables
+        if tf.as_dtype(variable.dtype).is_floating  # Not a seed of dropout.
+    ]
+    return found | ({"target_weights": followers} if followers else {})
+
+
+def _prefix(part: updates.Part, parts: Sequence[updates.Part]) -> str:
+    """Returns the prefix of a part's numbers in the log."""
+    is_main = part.label == "critic" or len(parts) == 1
+    return "" if is_main else f"{part.label}_"
 
 
 class Units:

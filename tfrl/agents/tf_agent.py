@@ -17,7 +17,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import hooks, summaries, tracking, variables
+from tfrl.utils import hooks, tracking, variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import optimizers
 from tfrl.utils.random_numbers import seeds
@@ -137,9 +137,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         self._collect_policy = collect_policy
         self._train_sequence_length = train_sequence_length
         self._num_outer_dims = num_outer_dims
-        self._debug_summaries = debug_summaries
-        self._summarize_grads_and_vars = summarize_grads_and_vars
-        self._enable_summaries = enable_summaries
         self._jit_compile_losses = False
         self._collect_data_context = data_converter.DataContext(
             self._time_step_spec, self._action_spec, collect_policy.info_spec
@@ -157,6 +154,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             collect_policy.observation_and_action_constraint_splitter,
         )
         self._train_step_counter = checks.as_train_step_counter(train_step_counter)
+        self._summaries = measures.Summaries(
+            self._train_step_counter,
+            enabled=enable_summaries,
+            debug=debug_summaries,
+            weights=summarize_grads_and_vars,
+        )
 
     def _make_data_context(self) -> data_converter.DataContext:
         """Returns the specs of the training data.
@@ -283,12 +286,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           one layer; the numbers of `measures.of_experience`; and numbers of the
           algorithm.
         """
-        numbers = {}
-        for part in self._parts:
-            rate = part.optimizer.learning_rate()
-            if rate is not None:
-                numbers[f"{self._prefix_of(part)}learning_rate"] = rate
-        numbers |= self._log_values()
+        numbers = measures.learning_rates(self._parts) | self._log_values()
         if experience is None or not self._parts:
             return numbers
         experience = self._normalizers.normalize_rewards(experience)
@@ -297,23 +295,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         )
         with tf.summary.record_if(False):
             batch = self._batch(experience, None, False)
-            return numbers | self._measure_parts(batch) | self._measure(batch)
-
-    def _measure_parts(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns the norm of each part's gradient, and the share of dormant units."""
-        numbers, details = {}, dict(batch.details)
-        units = measures.Units()
-        with units.recorded([m for part in self._parts for m in part.trained]):
-            for part, own in self._in_turn(batch):
-                norm, new = part.gradient_norm(own._replace(details=dict(details)))
-                numbers[f"{self._prefix_of(part)}gradient_norm"] = norm
-                details |= new
-        return numbers | units.dormant()
-
-    def _prefix_of(self, part: updates.Part) -> str:
-        """Returns the prefix of a part's numbers in the log."""
-        is_main = part.label == "critic" or len(self._parts) == 1
-        return "" if is_main else f"{part.label}_"
+            of_parts = measures.of_parts(self._in_turn(batch))
+            return numbers | of_parts | self._measure(batch)
 
     def weights_by_name(self) -> dict[str, list[tf.Variable]]:
         """Returns the trained weights, and the targets' weights if there are any.
@@ -321,17 +304,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         A log shows how far they move. The names are `weights`, `<label>_weights` as in
         `diagnose`, and `target_weights`.
         """
-        found = {
-            f"{self._prefix_of(part)}weights": part.trained_variables()
-            for part in self._parts
-        }
-        targets = [
-            variable
-            for _, target in self._target_pairs
-            for variable in target.variables
-            if tf.as_dtype(variable.dtype).is_floating  # Not a seed of dropout.
-        ]
-        return found | ({"target_weights": targets} if targets else {})
+        targets = [target for _, target in self._target_pairs]
+        return measures.weights_by_name(self._parts, targets)
 
     def predicted_returns(self, time_step: ts.TimeStep) -> tf.Tensor | None:
         """Returns the discounted returns that the agent's values predict, `[B]`.
@@ -459,17 +433,17 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     @property
     def summaries_enabled(self) -> bool:
         """Whether any summary is written."""
-        return self._enable_summaries
+        return self._summaries.enabled
 
     @property
     def debug_summaries(self) -> bool:
         """Whether histograms of the loss's parts are written."""
-        return self._debug_summaries and self._enable_summaries
+        return self._summaries.enabled and self._summaries.debug
 
     @property
     def summarize_grads_and_vars(self) -> bool:
         """Whether histograms of gradients and variables are written."""
-        return self._summarize_grads_and_vars and self._enable_summaries
+        return self._summaries.enabled and self._summaries.weights
 
     @property
     def train_step_counter(self) -> tf.Variable:
@@ -522,12 +496,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             is not finite; nothing was changed.
         """
         loss, gradients = optimizer.reduced(loss, gradients)
-        if self.summarize_grads_and_vars:
-            pairs = list(zip(gradients, trained, strict=True))
-            summaries.add_variables_summaries(
-                [*pairs, *((None, v) for v in untrained)], self.train_step_counter
-            )
-            summaries.add_gradients_summaries(pairs, self.train_step_counter)
+        self._summaries.write_gradients(gradients, trained, untrained)
         if context.in_xla_graph():
             optimizer.apply(gradients)
             return loss
@@ -742,35 +711,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         found |= details
         info = self._info(*(found[name] for name in fields))
         total = updates.total_loss(self._parts, part_losses, fields)
-        self._write_summaries(total, {**info._asdict(), **self._log_values()})
+        self._summaries.write_losses(total, {**info._asdict(), **self._log_values()})
         return LossInfo(total, info)
-
-    def _write_summaries(
-        self,
-        total_loss: tf.Tensor,
-        values: dict[str, Any],
-        histograms: dict[str, tf.Tensor] | None = None,
-    ) -> None:
-        """Writes the losses, and in debug mode histograms.
-
-        Args:
-          total_loss: The loss.
-          values: Numbers by name; in debug mode, tensors that are not scalars become
-            histograms with the prefix "loss/".
-          histograms: Further histograms of the debug mode, by name.
-        """
-        scalars = {
-            k: v for k, v in values.items() if not tf.is_tensor(v) or v.shape.rank == 0
-        }
-        if self.summaries_enabled:
-            summaries.summarize_scalar_dict(
-                {**scalars, "total_loss": total_loss}, step=self.train_step_counter
-            )
-        if self.debug_summaries:
-            others = {f"loss/{k}": v for k, v in values.items() if k not in scalars}
-            summaries.summarize_tensor_dict(others, step=self.train_step_counter)
-            if histograms:
-                summaries.summarize_histogram_dict(histograms, self.train_step_counter)
 
     def _log_values(self) -> dict[str, tf.Tensor]:
         """Returns scalars for the log that need no batch, such as a temperature."""

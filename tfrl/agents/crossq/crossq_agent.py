@@ -126,9 +126,7 @@ class CrossQAgent(sac_agent.SacAgent):
             losses.soft_value(smallest, log_prob, self._temperature.value())
         )
         predictions = iter([now for now, _ in halves])
-        return critics.regress(
-            self, batch, targets, values_of=lambda *_: next(predictions)
-        )
+        return self._regress(batch, targets, values_of=lambda *_: next(predictions))
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns SAC's loss; the actor's statistics change in training."""

@@ -27,7 +27,6 @@ from tfrl.agents import (
     checks,
     critics,
     options,
-    part_losses,
     updates,
 )
 from tfrl.policies import gaussian_policy
@@ -54,7 +53,7 @@ class D4pgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class D4pgAgent(actor_critic.DistributionalCritics):
+class D4pgAgent(actor_critic.DistributionalCritics, actor_critic.LossesOfParts):
     """A D4PG agent. It is a learner only: any loop or process can collect for it.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -64,9 +63,6 @@ class D4pgAgent(actor_critic.DistributionalCritics):
     """
 
     _info = D4pgInfo
-    _refused_overrides = part_losses.REFUSED_OVERRIDES
-    critic_loss = part_losses.critic_loss
-    actor_loss = part_losses.actor_loss
     _clip_to = staticmethod(optimizers.all_to_norm)
 
     def __init__(
@@ -180,7 +176,7 @@ class D4pgAgent(actor_critic.DistributionalCritics):
         actions = critics.outputs(self._target_actor_network, reached)
         (target,) = self._target_critic_networks
         next_values = critics.values(target, reached, actions)
-        return critics.regress_distributions(self, batch, next_values)
+        return self._regress_distributions(batch, next_values)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `-E[Z(s, mu(s))]`, with its gradient through `mu`."""

@@ -26,7 +26,6 @@ from tfrl.agents import (
     checks,
     critics,
     options,
-    part_losses,
     updates,
 )
 from tfrl.policies import ou_noise_policy
@@ -53,7 +52,7 @@ class DdpgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class DdpgAgent(actor_critic.ActorCriticAgent):
+class DdpgAgent(actor_critic.LossesOfParts):
     """A DDPG agent.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -61,9 +60,6 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
     """
 
     _info = DdpgInfo
-    _refused_overrides = part_losses.REFUSED_OVERRIDES
-    critic_loss = part_losses.critic_loss
-    actor_loss = part_losses.actor_loss
 
     def __init__(
         self,
@@ -199,7 +195,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
         actions = critics.outputs(self._target_actor_network, reached)
         (target,) = self._target_critic_networks
         targets = batch.data.targets(critics.values(target, reached, actions))
-        return critics.regress(self, batch, targets)
+        return self._regress(batch, targets)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `-Q(s, mu(s))`, with the gradient `-dQ/da dmu/dtheta`."""

@@ -190,7 +190,7 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             self._temperature.value(),
         )
         targets = batch.data.targets(next_values)
-        return critics.regress(self, batch, targets, values_of=self._values)
+        return self._regress(batch, targets, values_of=self._values)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_a pi(a|s) (alpha log pi(a|s) - min_i Q_i(s, a))`."""

@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks, critics, updates
+from tfrl.agents import actor_critic, checks, updates
 from tfrl.agents.mpo import mpo_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -96,4 +96,4 @@ class DmpoAgent(actor_critic.DistributionalCritics, mpo_agent.MpoAgent):
         mixture = discrete_valued.DiscreteValuedDistribution(
             outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
         )
-        return critics.regress_distributions(self, batch, mixture)
+        return self._regress_distributions(batch, mixture)

@@ -209,7 +209,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_i L(r + gamma d V(s') - Q_i(s, a))`."""
         values = critics.outputs(self._value_network, batch.data.next_time_step)
-        return critics.regress(self, batch, batch.data.targets(values))
+        return self._regress(batch, batch.data.targets(values))
 
 
 def _check_numbers(

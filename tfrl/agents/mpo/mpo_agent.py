@@ -280,7 +280,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         Here `y = r + gamma d mean_i Q_target(s', a_i)`.
         """
         next_values = tf.reduce_mean(self._means(batch.details["evaluation"]), axis=0)
-        return critics.regress(self, batch, batch.data.targets(next_values))
+        return self._regress(batch, batch.data.targets(next_values))
 
     def _policy_losses(self, batch: updates.Batch) -> tuple[tf.Tensor, losses.MPOTerms]:
         """Returns the policy's loss `[B]`, and the terms of the dual loss."""

@@ -72,7 +72,9 @@ class RolloutAgent(tf_agent.TFAgent):
         penalties = layer_utils.losses_of(part.trained)
         if penalties:
             loss += tf.add_n(penalties)
-        self._write_summaries(loss, extra._asdict(), self._histograms(batch.data))
+        self._summaries.write_losses(
+            loss, extra._asdict(), self._histograms(batch.data)
+        )
         return loss, {"extra": extra}
 
 

@@ -267,7 +267,7 @@ class QtOptAgent(actor_critic.ActorCriticAgent):
         """Returns the mean of `L(y - Q(s, a))`, and its details."""
         data: transitions.Transitions = batch.data
         targets = data.targets(self._next_values(data, batch.seed))
-        loss, details = critics.regress(self, batch, targets)
+        loss, details = self._regress(batch, targets)
         return loss + self._auxiliary_loss(batch), details
 
     def _next_values(

@@ -123,7 +123,7 @@ class RebracAgent(td3_agent.Td3Agent):
         next_values = losses.penalized_value(
             losses.clipped_double_q(tf.unstack(values)), distance, self._critic_penalty
         )
-        return critics.regress(self, batch, data.targets(next_values))
+        return self._regress(batch, data.targets(next_values))
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `beta_1 |mu(s) - a|^2 - min_i Q_i / scale`."""

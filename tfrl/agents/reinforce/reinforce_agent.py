@@ -262,7 +262,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             else _regularization(self._value_network),
         )
         total = tf.add_n(list(parts))
-        self._write_summaries(total, parts._asdict())
+        self._summaries.write_losses(total, parts._asdict())
         return tf_agent.LossInfo(total, parts)
 
     def _values(

@@ -32,7 +32,6 @@ from tfrl.agents import (
     checks,
     critics,
     options,
-    part_losses,
     target_networks,
     updates,
 )
@@ -96,15 +95,86 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
     """The base of SAC for continuous and for discrete actions: the temperature."""
 
     _info: Any = SacLossInfo
-    # TF-Agents' methods for the three losses.
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "critic_loss": "override _critic_loss(batch)",
         "actor_loss": "override _actor_loss(batch)",
         "alpha_loss": "override _alpha_loss(batch)",
     }
-    critic_loss = part_losses.soft_critic_loss
-    actor_loss = part_losses.soft_actor_loss
-    alpha_loss = part_losses.alpha_loss
+
+    def critic_loss(
+        self,
+        time_steps: ts.TimeStep,
+        actions: types.NestedTensor,
+        next_time_steps: ts.TimeStep,
+        td_errors_loss_fn: types.LossFn | None = None,
+        gamma: float | None = None,
+        reward_scale_factor: float | None = None,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the mean loss of all critics together, a scalar.
+
+        It is the loss before its weight, with the random numbers of the next update.
+
+        Args:
+          time_steps: The time steps `[B, ...]` at which the actions were taken; `[B, T
+            - 1, ...]` for recurrent networks.
+          actions: The nest of actions, of the same outer shape.
+          next_time_steps: The time steps after them, of the same outer shape.
+          td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers
+            pass, or None.
+          gamma: The discount; None takes the agent's discount.
+          reward_scale_factor: The factor of the rewards; None takes the agent's factor.
+          weights: See `TFAgent.train`.
+          training: Whether the critics are applied as in training.
+
+        Raises:
+          ValueError: `td_errors_loss_fn` is not the agent's own.
+        """
+        if td_errors_loss_fn not in (None, self._td_errors_loss_fn):
+            raise ValueError(
+                f"td_errors_loss_fn: got {td_errors_loss_fn}, expected None or the "
+                f"agent's own, {self._td_errors_loss_fn}; give it to the agent's "
+                "constructor."
+            )
+        reached = self._normalizers.normalize_rewards(next_time_steps)
+        steps = actor_critic.transition(time_steps, actions, reached)
+        factors = gamma, reward_scale_factor
+        return self._loss_of(
+            "critic", self._critic_loss, steps, weights, training, *factors
+        )
+
+    def actor_loss(
+        self,
+        time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = True,
+    ) -> tf.Tensor:
+        """Returns the actor's mean loss before its weight, a scalar.
+
+        Args:
+          time_steps: See `critic_loss`.
+          weights: See `TFAgent.train`.
+          training: Whether the actor is applied as in training.
+        """
+        steps = actor_critic.transition(time_steps, (), time_steps)
+        return self._loss_of("actor", self._actor_loss, steps, weights, training)
+
+    def alpha_loss(
+        self,
+        time_steps: ts.TimeStep,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns the temperature's mean loss, a scalar, even if it is fixed.
+
+        Args:
+          time_steps: See `critic_loss`.
+          weights: See `TFAgent.train`.
+          training: Whether the actor is applied as in training.
+        """
+        steps = actor_critic.transition(time_steps, (), time_steps)
+        return self._loss_of("alpha", self._alpha_loss, steps, weights, training)
 
     def _set_soft_parts(
         self,
@@ -407,7 +477,7 @@ class SacAgent(SoftActorCritic):
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_i L(y - Q_i(s, a))`, and its details."""
-        return critics.regress(self, batch, self._targets(batch))
+        return self._regress(batch, self._targets(batch))
 
     def _targets(self, batch: updates.Batch) -> tf.Tensor:
         """Returns `y = r + gamma d (min_i Q_i'(s', a') - alpha log pi(a'|s'))`."""

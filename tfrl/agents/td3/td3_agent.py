@@ -25,7 +25,6 @@ from tfrl.agents import (
     checks,
     critics,
     options,
-    part_losses,
     updates,
 )
 from tfrl.policies import gaussian_policy
@@ -71,7 +70,7 @@ class Td3Settings(options.Settings, total=False):
     noise_scaled_to_spec: bool
 
 
-class Td3Agent(actor_critic.ActorCriticAgent):
+class Td3Agent(actor_critic.LossesOfParts):
     """A TD3 agent.
 
     `train` updates the critics first, so the actor learns from the new first critic,
@@ -79,9 +78,6 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     """
 
     _info = Td3Info
-    _refused_overrides = part_losses.REFUSED_OVERRIDES
-    critic_loss = part_losses.critic_loss
-    actor_loss = part_losses.actor_loss
 
     _takes_bins = True
 
@@ -239,7 +235,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
             loss_fn=self._td_errors_loss_fn,
         )
         targets = batch.data.targets(losses.clipped_double_q(tf.unstack(values)))
-        return critics.regress(self, batch, targets)
+        return self._regress(batch, targets)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `-Q_1(s, mu(s))`."""

@@ -110,7 +110,7 @@ class TqcAgent(sac_agent.SacAgent):
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the quantile Huber losses of all critics, and the details."""
-        return critics.regress(self, batch, self._targets(batch), _errors)
+        return self._regress(batch, self._targets(batch), _errors)
 
     def _targets(self, batch: updates.Batch) -> tf.Tensor:
         """Returns `y_j = r + gamma d (z_j - alpha log pi(a'|s'))`, `[B, N (M - d)]`."""

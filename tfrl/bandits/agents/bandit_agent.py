@@ -173,7 +173,7 @@ class BanditAgent(tf_agent.TFAgent):
         """Returns the loss of the rows, and writes it as a summary."""
         rows_of = self._all_rows if self._loss_is_of_all_replicas else self._rows
         loss = self._loss_of(rows_of(experience, weights), training)
-        self._write_summaries(loss, {})
+        self._summaries.write_losses(loss, {})
         return tf_agent.LossInfo(loss, extra=())
 
     def _loss_of(self, rows: Rows, training: bool) -> tf.Tensor:

@@ -210,7 +210,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     def _whole_loss(self, batch: Any) -> tuple[tf.Tensor, dict[str, Any]]:
         rows = self._rows(batch.data, batch.weights)
         loss = self._error_of_layer(rows, batch.training)
-        self._write_summaries(loss, {})
+        self._summaries.write_losses(loss, {})
         return loss, {"extra": ()}
 
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:

@@ -244,6 +244,36 @@ def check_satisfiable(
         )
 
 
+def why_inserts_wait(name: str, limiter: RateLimiter, counts: Counts) -> str:
+    """Returns a sentence with the reason why an insert has to wait."""
+    if can_insert(limiter, counts):
+        return f"Table {name!r} waits for nothing: it takes inserts."
+    return (
+        f"Table {name!r} waits for samplers: writers are ahead of them, and "
+        f"{_difference(limiter, counts)}; one more insert would exceed its rate "
+        f"limiter's max_diff of {limiter.max_diff}. Inserts go on as soon as more is "
+        "sampled, such as when a learner has compiled its program."
+    )
+
+
+def why_samples_wait(name: str, limiter: RateLimiter, counts: Counts) -> str:
+    """Returns a sentence with the reason why a sample has to wait."""
+    if can_sample(limiter, counts):
+        return f"Table {name!r} waits for nothing: it can be sampled."
+    size = counts.inserts - counts.deletes
+    if size < limiter.min_size_to_sample:
+        return (
+            f"Table {name!r} waits for items: it holds {size} of the "
+            f"{limiter.min_size_to_sample} that its rate limiter's min_size_to_sample "
+            "asks for."
+        )
+    return (
+        f"Table {name!r} waits for writers: samplers are ahead of them, and "
+        f"{_difference(limiter, counts)}; one more sample would fall below its rate "
+        f"limiter's min_diff of {limiter.min_diff}."
+    )
+
+
 def _least_range(limiter: RateLimiter) -> float:
     """Returns the minimum distance of the bounds that keeps the table from blocking.
 
@@ -339,4 +369,13 @@ def _ratio_message(ratio: float) -> str:
     return (
         f"samples_per_insert ({ratio}) must be > 0 and finite. Pass the number of "
         "samples per item, or use MinSize, which sets no ratio."
+    )
+
+
+def _difference(limiter: RateLimiter, counts: Counts) -> str:
+    """Returns the difference between inserts and samples, as a formula."""
+    ratio = limiter.samples_per_insert
+    return (
+        f"{counts.inserts} inserts x {ratio} samples an insert - {counts.samples} "
+        f"samples = {counts.inserts * ratio - counts.samples}"
     )

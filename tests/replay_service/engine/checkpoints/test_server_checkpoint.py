@@ -16,11 +16,7 @@ from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
 )
-from tfrl.replay_service.engine.checkpoints import (
-    checkpoint_directory,
-    checkpoint_files,
-    server_checkpoint,
-)
+from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
 from tfrl.replay_service.engine.serving import service
 from tfrl.system import checksum
 
@@ -317,7 +313,7 @@ def test_a_directory_can_have_any_name(tmp_path, name):
     (
         tmp_path / name / f".2020-01-01T00-00-00.000000{checkpoint_files.UNFINISHED}"
     ).mkdir()
-    checkpoint_directory.remove_unfinished(str(tmp_path / name))
+    checkpoint_files.remove_unfinished(str(tmp_path / name))
     again = make_service(tmp_path / name)
     assert server_checkpoint.restore_latest(again) == str(last)
     assert items(again, "a") == items(made, "a")

@@ -8,13 +8,16 @@ it was damaged later.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import errno
 import json
 import logging
 import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Iterable
@@ -145,6 +148,41 @@ class _SummedFile:
         self._size += len(view)
         self._sum = zlib.crc32(view, self._sum)
         self._file.write(view)
+
+
+def prepare_directory(path: str) -> None:
+    """Creates the directory, and checks that checkpoints can be written to it.
+
+    Args:
+      path: The directory that holds the checkpoints.
+
+    Raises:
+      OSError: If no checkpoint could be written.
+    """
+    try:
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, "It is a file, not a directory")
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".check-", dir=path):
+            pass
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"checkpointer, checkpoint_path: cannot write checkpoints to {path!r}: "
+            f"{error.strerror}. Give a directory that this user can write to.",
+        ) from error
+
+
+def remove_unfinished(path: str) -> None:
+    """Deletes checkpoints whose server ended while writing them.
+
+    Args:
+      path: The directory that holds the checkpoints.
+    """
+    with contextlib.suppress(OSError):
+        pattern = f".*{UNFINISHED}"
+        for unfinished in locked_directories.abandoned(path, pattern):
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def latest(path: str | os.PathLike[str]) -> Path | None:

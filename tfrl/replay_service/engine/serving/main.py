@@ -22,10 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfrl.replay_service import checkpointers, errors
-from tfrl.replay_service.engine.checkpoints import (
-    checkpoint_directory,
-    server_checkpoint,
-)
+from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
 from tfrl.replay_service.engine.serving import network_listener, protocols
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
@@ -66,9 +63,9 @@ async def run(
         shared=_can_share(),
         checkpointer=checkpointers.from_config(config.get("checkpointer")),
     )
-    checkpoint_directory.prepare(service.checkpointer.path)
+    checkpoint_files.prepare_directory(service.checkpointer.path)
     service.last_checkpoint = server_checkpoint.restore_latest(service)
-    checkpoint_directory.remove_unfinished(service.checkpointer.path)
+    checkpoint_files.remove_unfinished(service.checkpointer.path)
     async with contextlib.AsyncExitStack() as stack:
         directory = await _listen_locally(service, stack)
         host = str(config.get("host") or "localhost")

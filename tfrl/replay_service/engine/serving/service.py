@@ -21,8 +21,8 @@ from tfrl.replay_service.engine.serving.event_log import EventLog
 from tfrl.replay_service.engine.serving.newcomers import Newcomers
 from tfrl.replay_service.engine.serving.requests import Caller, shown
 from tfrl.replay_service.engine.storage import memory
-from tfrl.replay_service.engine.storage.large_memory import LargeMemory
 from tfrl.replay_service.engine.storage.layouts import Layouts
+from tfrl.replay_service.engine.storage.memory import LargeMemory
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
 from tfrl.replay_service.transport import preamble, wire

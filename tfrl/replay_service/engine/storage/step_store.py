@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.storage import arena as arena_lib
-from tfrl.replay_service.engine.storage import memory, row_pool, spare_rows
+from tfrl.replay_service.engine.storage import memory, row_pool
 from tfrl.specs import dtype_names
 
 # With the dtype of the counts, and indices of intp, NumPy counts 100 slots in a
@@ -57,7 +57,7 @@ class StepStore:
         )
         self._arena = arena_lib.make_arena(self.row_bytes, shared)
         self._pool = row_pool.RowPool()
-        self._spare = spare_rows.SpareRows(self._arena, self.row_bytes)
+        self._spare = row_pool.SpareRows(self._arena, self.row_bytes)
         self._counts = np.zeros(0, np.int32)
         self._pending = 0  # Slots of unfinished calls of `allocating`.
         self._most_used = 0  # Rows in use at one time since `spare` was called.
@@ -289,7 +289,7 @@ class StepStore:
             self._gives_back = False
         if not self.rows_in_use and self._arena.clear():
             self._pool = row_pool.RowPool()
-            self._spare = spare_rows.SpareRows(self._arena, self.row_bytes)
+            self._spare = row_pool.SpareRows(self._arena, self.row_bytes)
             self._counts = np.zeros(0, np.int32)
 
     def dropping(self) -> Iterator[None]:

@@ -9,12 +9,12 @@ several servers put the number of the server: see `tfrl.distribute.shards.shard_
 from __future__ import annotations
 
 import functools
+import heapq
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from tfrl.replay_service.engine import arrays as arrays_lib
-from tfrl.replay_service.engine.tables import cuts
 
 NO_KEY = np.uint64(2**64 - 1)  # The key of a row without an item.
 NAMES = ("keys", "priorities", "times_sampled", "payloads", "episodes", "stamps")
@@ -25,6 +25,7 @@ _ROW_MASK = np.uint64(2**32 - 1)
 _FIRST_CAPACITY = 256
 _MOST_GROWTH = 1 << 16  # Rows.
 _MOST_RESERVED = 1 << 24  # Rows.
+_EPISODE_PARTS = 64  # Dictionaries of counts.
 
 
 class Columns:
@@ -50,7 +51,7 @@ class Columns:
         """Creates columns for a table of at most `max_size` items."""
         self._max_size = max_size
         self.reserved = min(max_size + 1024, _MOST_RESERVED)
-        self.cut: cuts.Cut | None = None
+        self.cut: Cut | None = None
         self._on_grow: list[Callable[[int], None]] = []
         self.capacity = 0
         self.insert_number = 0
@@ -173,7 +174,7 @@ class Columns:
         self._record(rows, "times_sampled")
         np.add.at(self.times_sampled, rows, _ONE)
 
-    def begin_cut(self, more: Mapping[str, np.ndarray]) -> cuts.Cut:
+    def begin_cut(self, more: Mapping[str, np.ndarray]) -> Cut:
         """Returns a new cut of the columns.
 
         The cut holds the used part of each column, `free_rows`, and `more`.
@@ -184,7 +185,7 @@ class Columns:
         """
         arrays = {name: getattr(self, name)[: self.used] for name in NAMES}
         assert self.cut is None, "There is another cut."
-        self.cut = cuts.Cut({**arrays, "free_rows": self.free_rows, **more})
+        self.cut = Cut({**arrays, "free_rows": self.free_rows, **more})
         return self.cut
 
     def _record(self, rows: np.ndarray, *names: str) -> None:
@@ -244,3 +245,128 @@ def by_age(keys: np.ndarray, insert_number: int) -> np.ndarray:
     rows = np.flatnonzero(keys != NO_KEY)
     numbers = (keys[rows] >> _ROW_BITS).astype(np.int64)
     return rows[np.argsort((numbers - insert_number) % 2**32)]
+
+
+class Cut:
+    """Copies of arrays, with the values that they had when the cut was made.
+
+    Copying the arrays of a large table would keep a server's clients waiting too long.
+    So another thread copies the arrays, and the owner records the old values of all
+    elements that it changes meanwhile. With these, the copies are corrected afterwards.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Starts the copies. The owner must call `record` before each later change.
+
+        Args:
+          arrays: Arrays of one dimension by name. The owner may replace them by longer
+            ones or by new ones.
+        """
+        self._arrays = dict(arrays)
+        self._recorded: list[tuple[str, np.ndarray, np.ndarray]] = []
+        self._is_open = True
+
+    def record(self, name: str, index: np.ndarray) -> None:
+        """Records the values of an array's elements before they change.
+
+        Args:
+          name: The name of the array.
+          index: `[N]` integers. Elements that did not exist when the cut was made are
+            ignored.
+        """
+        if not self._is_open:
+            return
+        array = self._arrays[name]
+        index = index[index < array.size]
+        if index.size:
+            self._recorded.append((name, index, array[index]))
+
+    def copy(self) -> dict[str, np.ndarray]:
+        """Returns copies, which `correct` then corrects. Any thread may call this."""
+        return {name: array.copy() for name, array in self._arrays.items()}
+
+    def close(self) -> None:
+        """Stops recording, when `copy` has returned."""
+        self._is_open = False
+
+    def correct(self, copies: Mapping[str, np.ndarray]) -> None:
+        """Corrects the result of `copy` after `close`. Any thread may call this."""
+        # The first recorded value of an element is the one to keep.
+        for name, index, values in reversed(self._recorded):
+            copies[name][index] = values
+
+
+class EpisodeCounts:
+    """The number of items of each episode.
+
+    Attributes:
+      deleted: The number of times that the last item of an episode has been deleted.
+    """
+
+    def __init__(self) -> None:
+        """Creates counts for an empty table."""
+        self._parts: list[dict[int, int]] = []
+        self.clear()
+
+    def __len__(self) -> int:
+        """Returns the number of episodes that have items."""
+        return sum(map(len, self._parts))
+
+    def clear(self) -> list[dict[int, int]]:
+        """Resets all counts; returns the former counts, which are slow to delete."""
+        former = self._parts
+        # Growing one dictionary of all episodes would take long. So each of these
+        # dictionaries holds a part of the episodes.
+        self._parts = [{} for _ in range(_EPISODE_PARTS)]
+        self.deleted = 0
+        return former
+
+    def add(self, episodes: np.ndarray) -> None:
+        """Adds one item to each of the episodes `[N]`, which may repeat."""
+        parts = self._parts
+        for episode in episodes.tolist():
+            part = parts[episode % _EPISODE_PARTS]
+            part[episode] = part.get(episode, 0) + 1
+
+    def remove(self, episodes: np.ndarray) -> None:
+        """Removes one item from each of the episodes `[N]`, which may repeat."""
+        for episode in episodes.tolist():
+            self._remove(episode)
+
+    def exchange(self, added: np.ndarray, removed: np.ndarray) -> None:
+        """Adds and removes items of the episodes `[N]` in turn."""
+        parts = self._parts
+        for new, old in zip(added.tolist(), removed.tolist(), strict=True):
+            part = parts[new % _EPISODE_PARTS]
+            part[new] = part.get(new, 0) + 1
+            self._remove(old)
+
+    def _remove(self, episode: int) -> None:
+        """Removes one item from an episode."""
+        part = self._parts[episode % _EPISODE_PARTS]
+        left = part[episode] - 1
+        if left:
+            part[episode] = left
+        else:
+            del part[episode]
+            self.deleted += 1
+
+
+def order_of_removal(first: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Returns the rows that a batch of inserts evicts, in the order of eviction.
+
+    Args:
+      first: `[N]` rows to evict, in the remover's order.
+      new: `[N]` rows of the new items in the order of their inserts. Each insert evicts
+        one item, which cannot be a new item that is inserted later.
+    """
+    places = {row: place for place, row in enumerate(first.tolist())}
+    arrivals = new.tolist()
+    coming = set(arrivals)
+    waiting = [place for row, place in places.items() if row not in coming]
+    order = []
+    for row in arrivals:
+        if row in places:
+            heapq.heappush(waiting, places[row])
+        order.append(heapq.heappop(waiting))
+    return first[order]

@@ -6,7 +6,7 @@ are the same as for single operations, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,9 @@ import numpy as np
 from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.tables import columns as columns_lib
-from tfrl.replay_service.engine.tables import draws as draws_lib
-from tfrl.replay_service.engine.tables import episodes as episodes_lib
-from tfrl.replay_service.engine.tables import (
-    insertion_order,
-    selector_factory,
-    snapshot,
-    waiting,
-)
+from tfrl.replay_service.engine.tables import heap_order, insertion_order, snapshot
 from tfrl.replay_service.engine.tables import samples as samples_lib
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
-
-_SLICE = 1 << 13  # Rows whose payloads are removed together.
 
 
 class EngineTable:
@@ -54,10 +45,10 @@ class EngineTable:
         )
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._columns = columns_lib.Columns(self._max_size)
-        self._sampler = selector_factory.make(options["sampler"], self._columns)
+        self._sampler = make_selector(options["sampler"], self._columns)
         self._remover = self._sampler
         if options["remover"] != options["sampler"]:
-            self._remover = selector_factory.make(options["remover"], self._columns)
+            self._remover = make_selector(options["remover"], self._columns)
         self._selectors: list[selectors_lib.Selector] = list(
             dict.fromkeys([self._sampler, self._remover])
         )
@@ -65,7 +56,7 @@ class EngineTable:
             ("sampler", "remover"), self._selectors, strict=False
         ):
             selector.role = role
-        self._episodes = episodes_lib.EpisodeCounts()
+        self._episodes = columns_lib.EpisodeCounts()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
 
@@ -230,11 +221,11 @@ class EngineTable:
 
     def waiting_to_insert(self) -> str:
         """Returns a sentence with the reason why an insert has to wait."""
-        return waiting.to_insert(self.name, self._limiter, self._counts)
+        return rate_limiters.why_inserts_wait(self.name, self._limiter, self._counts)
 
     def waiting_to_sample(self) -> str:
         """Returns a sentence with the reason why a sample has to wait."""
-        return waiting.to_sample(self.name, self._limiter, self._counts)
+        return rate_limiters.why_samples_wait(self.name, self._limiter, self._counts)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Returns the table's state for `restore`: a JSON dictionary, and arrays.
@@ -343,7 +334,7 @@ class EngineTable:
             selector.insert(new)
         if isinstance(self._remover, selectors_lib.OrderedSelector):
             gone = self._remover.first(new.size)
-            gone = episodes_lib.order_of_removal(gone, new)
+            gone = columns_lib.order_of_removal(gone, new)
         else:
             gone = self._remover.draw(1, self._random)
         self._episodes.exchange(episodes, columns.episodes[gone])
@@ -354,7 +345,7 @@ class EngineTable:
         """Samples from a table that deletes items after a number of samples."""
         parts = []
         while n > 0 and self._columns.size >= self._limiter.min_size_to_sample:
-            draws = draws_lib.plan(
+            draws = samples_lib.plan(
                 self._sampler,
                 self._columns,
                 n,
@@ -379,7 +370,7 @@ class EngineTable:
         new = before == 0
         if not (columns.times_sampled.take(rows) == times).all():
             # An item was drawn several times in this batch.
-            ranks = draws_lib.ranks(rows)
+            ranks = samples_lib.ranks(rows)
             times += ranks.astype(np.int32)
             new &= ranks == 0
         self._num_unique_samples += int(np.count_nonzero(new))
@@ -438,3 +429,44 @@ def _former_payloads(
         while memory:
             memory.pop()
             yield samples_lib.pairs(samples_lib.NO_PAYLOADS)
+
+
+_Columns = columns_lib.Columns
+_Selector = selectors_lib.OrderedSelector | selectors_lib.RandomSelector
+
+# The function that makes the selector of each strategy.
+_MAKERS: dict[type[item_selectors.ItemSelector], Callable[[Any, _Columns], _Selector]]
+_MAKERS = {
+    item_selectors.Fifo: lambda _, columns: insertion_order.OldestFirst(columns),
+    item_selectors.Lifo: lambda _, columns: insertion_order.NewestFirst(columns),
+    item_selectors.Uniform: lambda _, columns: selectors_lib.UniformSelector(columns),
+    item_selectors.Prioritized: lambda strategy, columns: (
+        selectors_lib.PrioritizedSelector(columns, strategy.priority_exponent)
+    ),
+    item_selectors.MinHeap: lambda _, columns: heap_order.HeapOrder(columns, 1.0),
+    item_selectors.MaxHeap: lambda _, columns: heap_order.HeapOrder(columns, -1.0),
+}
+
+
+def make_selector(config: Mapping[str, Any], columns: _Columns) -> _Selector:
+    """Returns the selector that implements a configured strategy.
+
+    Args:
+      config: The result of `to_config` of an `item_selectors.ItemSelector`.
+      columns: The items of the table, still empty.
+
+    Raises:
+      ValueError: If the configuration is invalid, or no selector implements it.
+    """
+    strategy = item_selectors.from_config(config)
+    make = _MAKERS.get(type(strategy))
+    if make is None:
+        known = sorted(kind.__name__ for kind in _MAKERS)
+        raise ValueError(
+            f"selector: no selector implements {type(strategy).__name__}; expected one "
+            f"of {known}. Add it to engine/tables/engine_table.py."
+        )
+    return make(strategy, columns)
+
+
+_SLICE = 1 << 13  # Rows whose payloads are removed together.

@@ -6,16 +6,13 @@ import pathlib
 import numpy as np
 import pytest
 
-from tfrl.replay_service.engine.checkpoints import (
-    checkpoint_directory,
-    checkpoint_files,
-)
+from tfrl.replay_service.engine.checkpoints import checkpoint_files
 
 
 def test_it_is_created_and_left_empty(tmp_path):
     path = tmp_path / "some" / "where"
-    checkpoint_directory.prepare(str(path))
-    checkpoint_directory.prepare(str(path))
+    checkpoint_files.prepare_directory(str(path))
+    checkpoint_files.prepare_directory(str(path))
     assert os.listdir(path) == []
 
 
@@ -28,7 +25,7 @@ def test_one_that_cannot_be_written_to_is_told(below, reason, tmp_path):
     file.write_text("")
     path = str(file.joinpath(*below))
     with pytest.raises(OSError, match=f"checkpoint_path: cannot .*: {reason}") as told:
-        checkpoint_directory.prepare(path)
+        checkpoint_files.prepare_directory(path)
     assert path in str(told.value)
 
 
@@ -41,11 +38,11 @@ def test_what_a_killed_server_was_writing_is_deleted(tmp_path):
     with checkpoint_files.CheckpointWriter(tmp_path) as writer:
         writer.add_array("a", np.arange(3))
         [name] = set(os.listdir(tmp_path)) - {left.name, "mine.writing"}
-        checkpoint_directory.remove_unfinished(str(tmp_path))
+        checkpoint_files.remove_unfinished(str(tmp_path))
         assert set(os.listdir(tmp_path)) == {name, "mine.writing"}
         path = writer.finish({})
     assert set(os.listdir(tmp_path)) == {os.path.basename(path), "mine.writing"}
-    checkpoint_directory.remove_unfinished(str(tmp_path / "missing"))
+    checkpoint_files.remove_unfinished(str(tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("name", ["a.npy", "meta.json", "DONE", ""])

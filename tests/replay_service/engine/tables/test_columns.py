@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from tfrl.replay_service.engine.tables import cuts
+from tfrl.replay_service.engine.tables import columns
 
 
 def test_changes_before_and_after_copying_are_undone():
     array = np.arange(6)
     other = np.zeros(2)
-    cut = cuts.Cut({"array": array[:5], "other": other})
+    cut = columns.Cut({"array": array[:5], "other": other})
     cut.record("array", np.array([1, 1, 5]))
     array[[1, 1, 5]] = [10, 11, 12]
     copies = cut.copy()
@@ -23,7 +23,7 @@ def test_changes_before_and_after_copying_are_undone():
 
 def test_a_closed_cut_records_nothing():
     array = np.arange(3)
-    cut = cuts.Cut({"array": array})
+    cut = columns.Cut({"array": array})
     copies = cut.copy()
     cut.close()
     cut.record("array", np.array([0]))

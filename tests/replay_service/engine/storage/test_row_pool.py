@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tfrl.replay_service.engine.storage import spare_rows, step_store
+from tfrl.replay_service.engine.storage import row_pool, step_store
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs holes in files")
 COLUMNS = [("uint8", (3000,)), ("int32", ()), ("uint8", (0,)), ("float32", (1000,))]
@@ -14,7 +14,7 @@ COLUMNS = [("uint8", (3000,)), ("int32", ()), ("uint8", (0,)), ("float32", (1000
 
 @pytest.fixture
 def store(monkeypatch):
-    monkeypatch.setattr(spare_rows, "_CHUNK", 64 << 10)
+    monkeypatch.setattr(row_pool, "_CHUNK", 64 << 10)
     monkeypatch.setattr(step_store, "_LEAST_SPARE", 64 << 10)
     made = step_store.StepStore(1, COLUMNS, shared=True)
     yield made

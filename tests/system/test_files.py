@@ -113,11 +113,11 @@ PRIVATE = "a path that `files.replacing` or `files.beside` has made"
 OWN = "a path that the caller gives, for a file of the caller's own"
 WRITERS = {
     "tfrl/acme/tf/savers.py": OWN,
-    "tfrl/algorithms/recordings.py": "the new name replaces a link; `files.remove`",
     "tfrl/bandits/agents/examples/v2/trainer.py": OWN,
     "tfrl/compilation/program_cache.py": "TensorFlow's files in memory",
     "tfrl/compilation/program_store.py": "the user's own cache, of mode 0700",
-    "tfrl/datasets/minari_writing.py": "Minari's own folder of data sets",
+    "tfrl/datasets/minari_files.py": "Minari's own folder of data sets",
+    "tfrl/datasets/recordings.py": "the new name replaces a link; `files.remove`",
     "tfrl/distribute/roles/checkpoint_manifest.py": PRIVATE,
     "tfrl/distribute/weights/host_relay.py": "a descriptor without a name",
     "tfrl/loggers/csv.py": PRIVATE,

@@ -15,14 +15,13 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tfrl import agents, environments, garbage, policies, train
+from tfrl import agents, datasets, environments, garbage, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     given_parts,
     learning,
     other_words,
     presets,
-    recordings,
     registry,
     run_folders,
     run_settings,
@@ -859,10 +858,10 @@ class Algorithm(settings_lib.Settings):
           ValueError: There is no environment to play in, see `worlds.World`; or there
             is an older recording without `overwrite`, or a file of another kind.
         """
-        recordings.check_replaceable("path", path, overwrite=overwrite)
+        datasets.recordings.check_replaceable("path", path, overwrite=overwrite)
         environment = self.world.make_evaluation(1, seed)
         policy = self.policy if greedy else self.agent.collect_policy
-        return recordings.record(environment, policy, num_episodes, path, seed)
+        return datasets.recordings.record(environment, policy, num_episodes, path, seed)
 
     def export(
         self,

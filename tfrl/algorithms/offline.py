@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrl import agents, datasets, networks, replay_buffers, train, utils
-from tfrl.algorithms import algorithm, parts, recordings
+from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
@@ -27,7 +27,7 @@ from tfrl.algorithms.settings import (
     number,
     remedy_for,
 )
-from tfrl.system import log
+from tfrl.system import log, paths
 
 
 class BC(algorithm.Algorithm):
@@ -49,7 +49,7 @@ class BC(algorithm.Algorithm):
 
     data: str | Mapping[str, Any] = field(
         "Files of recordings, or a Minari dataset's folder; {env} is the environment.",
-        default=f"{recordings.FOLDER}/*.tfrecord",
+        default=f"{paths.RECORDINGS}/*.tfrecord",
         takes_objects=True,
     )
     train_steps_per_iteration: int = field(
@@ -116,7 +116,7 @@ class BC(algorithm.Algorithm):
             find_files(self._path())
 
     def _path(self) -> str:
-        return recordings.in_folder_of(str(self.data), self.world.name)
+        return paths.in_folder_of(str(self.data), self.world.name)
 
     def _load(self, spec: Any) -> Any:
         """Returns the frames of arrays, of recordings or of a Minari dataset."""

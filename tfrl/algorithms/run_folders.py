@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl import train
-from tfrl.algorithms import recordings, registry
+from tfrl.algorithms import registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
 from tfrl.savers import checkpoint_names
+from tfrl.system import paths
 from tfrl.train.runs import run_files
 
 
@@ -139,7 +140,7 @@ def check_reads_nothing(
       RunDirectoryError: It reads the weights of another run, or recordings elsewhere
         than in the usual place.
     """
-    usual = (None, "", f"{recordings.FOLDER}/*.tfrecord")
+    usual = (None, "", f"{paths.RECORDINGS}/*.tfrecord")
     for name in ("initial_run", "data"):
         if config.get(name) not in usual:
             raise run_files.RunDirectoryError(

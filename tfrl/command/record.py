@@ -26,10 +26,10 @@ from typing import Any
 
 from absl import flags
 
-from tfrl import datasets, environments, replay_buffers
-from tfrl.algorithms import recordings, registry, run_folders
+from tfrl import datasets, environments
+from tfrl.algorithms import registry, run_folders
 from tfrl.command import parsing, saved_policy
-from tfrl.system import log, quiet
+from tfrl.system import log, paths, quiet
 
 
 def main(words: Sequence[str]) -> None:
@@ -53,17 +53,22 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
     output = _output(given, run, saved.env)
     quiet.quieten_tensorflow()
     environment = saved.make_environment(1)
+    settings = run_folders.read(run) if (run / "config.json").exists() else {}
+    recordings = datasets.recordings
     if given.replay:
-        frames = replayed(environment, run)
+        frames = _replayed(environment, run, settings)
     else:
         policy = saved.load(environment)
         frames = recordings.play(environment, policy, given.num_episodes, saved.seed)
     if given.format == "minari":
-        from tfrl.command import minari_output  # Not at the top: it takes a second.
-
-        # A replay buffer may begin long after the episode that was seeded.
-        first_seed = None if given.replay else saved.seed
-        num_frames = minari_output.write(frames, output, environment, run, first_seed)
+        num_frames = datasets.minari_files.write_from(
+            environment,
+            frames,
+            output,
+            # A replay buffer may begin long after the episode that was seeded.
+            seed=None if given.replay else saved.seed,
+            algorithm_name=registry.name_of(settings),
+        )
         output = str(datasets.minari_folder(output))
         written = datasets.load_minari(output)
     else:
@@ -89,52 +94,34 @@ def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str
     """
     name = f"{run.resolve().name}{'_replay' * given.replay}"
     if given.format == "minari":
-        from tfrl.command import minari_output  # Not at the top: it takes a second.
-
-        output = given.output or minari_output.default_id(environment, name)
+        output = given.output or datasets.minari_files.default_id(environment, name)
         if datasets.minari_folder(output, "--output").exists() and not given.overwrite:
             raise ValueError(
                 f"--output: got {output!r}, where there is a dataset already; give "
                 "--overwrite to replace it, or another --output."
             )
     else:
-        folder = recordings.in_folder_of(recordings.FOLDER, environment)
+        folder = paths.in_folder_of(paths.RECORDINGS, environment)
         output = given.output or f"{folder}/{name}.tfrecord"
-        recordings.check_replaceable("--output", output, overwrite=given.overwrite)
+        datasets.recordings.check_replaceable(
+            "--output", output, overwrite=given.overwrite
+        )
     return str(output)
 
 
-def replayed(
-    environment: environments.TFEnvironment, run: pathlib.Path
+def _replayed(
+    environment: environments.TFEnvironment, run: pathlib.Path, settings: dict[str, Any]
 ) -> Iterator[Any]:
     """Returns the frames of the replay buffer in a run's last checkpoint."""
-    # Not at the top: --help does not wait for TensorFlow.
-    import tensorflow as tf
-
-    from tfrl.savers import whole_checkpoints
-
-    settings = run_folders.read(run)
     if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
             "one environment, as `tfrl train sac` makes it with --num_envs=1."
         )
     algorithm: Any = registry.algorithm_of(settings, environment)
-    replay_buffer = replay_buffers.TFUniformReplayBuffer(
-        recordings.frame_spec(environment),
-        batch_size=1,
-        max_length=settings["replay_capacity"],
-        row_format=algorithm.row_format(),
-    )
-    checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
-    whole_checkpoints.restore_latest(checkpoint, run / "checkpoints")
-    if not replay_buffer.num_frames():
-        raise ValueError(
-            f"--replay: the checkpoints of {str(run)!r} hold no frames of its replay "
-            "buffer, expected some; a Run with checkpoint_replay_buffer=True saves it."
-        )
-    held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
-    return (
-        tf.nest.map_structure(lambda array, i=i: array[i], held)
-        for i in range(len(held.step_type))
+    return datasets.recordings.from_checkpoint(
+        run / "checkpoints",
+        datasets.recordings.frame_spec(environment),
+        algorithm.replay_capacity,
+        algorithm.row_format(),
     )

@@ -2,7 +2,6 @@ from . import arrays as arrays
 from . import episodes as episodes
 from . import frames as frames
 from . import minari_files as minari_files
-from . import minari_writing as minari_writing
 from . import recordings as recordings
 from .arrays import load_arrays as load_arrays
 from .episodes import frames_of_episode as frames_of_episode
@@ -11,6 +10,6 @@ from .frames import fill as fill
 from .frames import sequences as sequences
 from .frames import transitions as transitions
 from .minari_files import load_minari as load_minari
-from .minari_writing import minari_folder as minari_folder
-from .minari_writing import write_minari as write_minari
+from .minari_files import minari_folder as minari_folder
+from .minari_files import write_minari as write_minari
 from .recordings import load_recordings as load_recordings

@@ -15,6 +15,8 @@ import uuid
 
 # The default directory of loggers and savers.
 DEFAULT_DIRECTORY = "~/tfrl"
+# Where `tfrl record` writes, and where algorithms look for data, by default.
+RECORDINGS = "logs/recordings/{env}"
 
 # Windows separates directories by backslashes.
 _PATTERN = re.compile(r"[\[\]*?]" if os.sep == "\\" else r"[\[\]*?\\]")
@@ -30,6 +32,16 @@ def file_name(text: str) -> str:
     'ALE-Pong-v5'
     """
     return re.sub(r"[^\w.-]", "-", text)
+
+
+def in_folder_of(path: str, environment: str) -> str:
+    """Returns a path or a pattern with the environment's name for its `{env}`.
+
+    Args:
+      path: The path, such as `RECORDINGS`.
+      environment: The environment's name; empty if it has none.
+    """
+    return path.replace("{env}", file_name(environment))
 
 
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:

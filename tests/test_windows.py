@@ -155,7 +155,6 @@ posix = {
     "tfrl.replay_service.engine.serving.arena_listener",
     "tfrl.replay_service.engine.storage.mapped_arena",
     "tfrl.replay_service.transport.arena_view",
-    "tfrl.replay_service.transport.local_connection",
 }
 refused = set()
 for module in modules:

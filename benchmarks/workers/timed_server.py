@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfrl.replay_service.engine.serving import handlers, main, requests
+from tfrl.replay_service.engine.serving import main, protocols, requests
 from tfrl.replay_service.transport import wire
 
 _KINDS = {
@@ -93,13 +93,13 @@ class TimedSelector(selectors.DefaultSelector):
 
 def note_requests(note: Callable[[str], None]) -> None:
     """Makes `note` be called with the kind of each message and request worked on."""
-    handle = handlers.SessionHandlers.handle
+    handle = protocols.SessionHandlers.handle
 
-    def noted_handle(self: handlers.SessionHandlers, frame: wire.Frame) -> Any:
+    def noted_handle(self: protocols.SessionHandlers, frame: wire.Frame) -> Any:
         note(_KINDS[frame.kind])
         return handle(self, frame)
 
-    handlers.SessionHandlers.handle = noted_handle  # type: ignore[method-assign]
+    protocols.SessionHandlers.handle = noted_handle  # type: ignore[method-assign]
     for kind in _subclasses(requests.Request):
         if "advance" in vars(kind):
             kind.advance = _noted(kind, note)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import framing, keepalive, local_connection, wire
+from tfrl.replay_service.transport import connection, framing, keepalive, wire
 
 if not hasattr(socket, "AF_UNIX"):
     pytest.skip("This system has no Unix sockets.", allow_module_level=True)
@@ -22,14 +22,14 @@ def refuse(tmp_path):
 
     def start(answer):
         def serve():
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(4)
-                connection.sendall(answer)
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.recv(4)
+                accepted.sendall(answer)
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        return local_connection.connect(str(tmp_path / "s"), 10.0)
+        return connection.connect_to_socket(str(tmp_path / "s"), 10.0)
 
     yield start
     for thread in threads:

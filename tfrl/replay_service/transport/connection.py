@@ -41,6 +41,7 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
 _ONLY_TRY = 0.5  # Seconds for an attempt of a caller without a timeout.
+_SOCKET_BUFFER = 1 << 20  # Bytes of a Unix socket that the system keeps each way.
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _TRANSPORTS = ("shared", "unix", "tcp")
 
@@ -350,9 +351,7 @@ def _connect_locally(
     deadline: float,
     shared: bool,
 ) -> Connection:
-    from tfrl.replay_service.transport import local_connection
-
-    stream = local_connection.connect(str(local["socket"]), deadline - time.monotonic())
+    stream = connect_to_socket(str(local["socket"]), deadline - time.monotonic())
     shared = shared and bool(local.get("arena_socket"))
     more = {"secret": local["secret"], "shared": shared}
     try:
@@ -361,6 +360,31 @@ def _connect_locally(
         stream.close()
         raise
     return Connection(stream, {**welcome, "local": dict(local)}, address, shared)
+
+
+def connect_to_socket(path: str, timeout: float) -> socket_stream.SocketStream:
+    """Connects to a server of this host.
+
+    Args:
+      path: The path of the server's socket.
+      timeout: The number of seconds to wait for the server to accept.
+
+    Raises:
+      OSError: If no server listens on the socket.
+    """
+    if sys.platform == "win32":
+        raise OSError("Python has no Unix sockets on Windows")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(max(timeout, 0.01))
+        connection.connect(path)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER)
+        connection.setblocking(False)
+        return socket_stream.SocketStream(connection)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _greet(

@@ -260,13 +260,13 @@ BUSY = """
 import sys, json
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from tfrl.replay_service.engine.serving import main
-from tfrl.replay_service.engine.serving import handlers
+from tfrl.replay_service.engine.serving import protocols
 from tfrl.replay_service.transport import wire
 def hang(service, caller, frame):
     print(sorted(sys.modules), file=sys.stderr, flush=True)
     while True:
         pass
-handlers._CONTROL[wire.INFO] = hang
+protocols._CONTROL[wire.INFO] = hang
 main._GRACE = 0.2
 main.child_main(int(sys.argv[1]))
 """

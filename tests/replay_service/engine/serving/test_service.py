@@ -1,13 +1,15 @@
 """What the sessions of a server share."""
 
 import asyncio
+import logging
 import os
 import sys
 import threading
+import time
 
 import pytest
 
-from tfrl.replay_service import checkpointers, rate_limiters
+from tfrl.replay_service import checkpointers, errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving import service
@@ -189,3 +191,117 @@ def test_a_dropped_store_leaves_no_memory_to_those_who_map_it(monkeypatch):
     assert store.fd is None
     assert os.fstat(fd).st_blocks == 0
     os.close(fd)
+
+
+def test_refusals_are_counted_when_they_are_many(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    events = service.EventLog()
+    with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
+        for i in range(50):
+            events.refused("ipv4:127.0.0.1:1", f"It sent {i}." + 10_000 * "x")
+        assert len(caplog.records) == 20
+        assert all(len(record.getMessage()) < 600 for record in caplog.records)
+        now[0] += 11.0
+        events.refused("ipv4:127.0.0.1:1", "again")
+    *_, left_out, last = caplog.messages
+    assert left_out == "Refused clients 30 more times."
+    assert last == "Refused a client from ipv4:127.0.0.1:1: again"
+
+
+class Session:
+    def __init__(self):
+        self.error = None
+
+    def refuse(self, error):
+        self.error = error
+
+
+def test_the_oldest_of_its_transport_gives_way(monkeypatch):
+    monkeypatch.setattr(service, "_MOST_LOCAL", 3)
+    monkeypatch.setattr(service, "_MOST_REMOTE", 1)
+    waiting = service.Newcomers()
+    local = [Session() for _ in range(4)]
+    remote = [Session() for _ in range(2)]
+    for session in local[:3]:
+        waiting.add(session, is_local=True)
+    for session in remote:
+        waiting.add(session, is_local=False)
+    assert isinstance(remote[0].error, errors.ReplayUnavailable)
+    waiting.discard(local[0])
+    waiting.add(local[3], is_local=True)
+    assert [session.error for session in [*local, remote[1]]] == [None] * 5
+    assert len(waiting) == 4
+    waiting.discard(local[0])
+
+
+def work(done, name, slices):
+    for i in range(slices):
+        if i:
+            yield
+        done.append((name, i))
+
+
+def run(test):
+    asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_the_first_slice_is_done_immediately():
+    async def check():
+        done = []
+        background = service.BackgroundWork()
+        background.add(work(done, "a", 1))
+        assert done == [("a", 0)]
+        assert not len(background)
+        background.add(work(done, "b", 3))
+        assert done[1:] == [("b", 0)]
+        assert len(background) == 1
+
+    run(check)
+
+
+def test_other_callbacks_run_between_slices_and_work_stays_in_order(monkeypatch):
+    monkeypatch.setattr(service, "_TURN", 0.0)
+
+    async def check():
+        done = []
+        background = service.BackgroundWork()
+        background.add(work(done, "a", 3))
+        background.add(work(done, "b", 2))
+        turns = 0
+        while len(background):
+            turns += 1
+            await asyncio.sleep(0)
+        assert done == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+        # Ends are noticed in turns of their own.
+        assert turns >= 4
+        background.add(work(done, "c", 1))
+        assert done[-1] == ("c", 0)
+
+    run(check)
+
+
+def test_without_a_loop_all_is_done():
+    done = []
+    background = service.BackgroundWork()
+    background.add(work(done, "a", 3))
+    assert len(done) == 3
+    assert not len(background)
+
+
+def test_work_that_fails_does_not_keep_other_work_from_being_done(capsys):
+    def failing():
+        yield
+        raise AssertionError("no such slot")
+
+    async def check():
+        done = []
+        background = service.BackgroundWork()
+        background.add(failing())
+        background.add(work(done, "a", 2))
+        while len(background):
+            await asyncio.sleep(0)
+        assert len(done) == 2
+
+    run(check)
+    assert "no such slot" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.serving import service as service_lib
-from tfrl.replay_service.engine.serving.handlers import SessionHandlers
+from tfrl.replay_service.engine.serving.protocols import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.engine.storage import arena
@@ -899,7 +899,7 @@ async def test_after_the_greeting_json_is_limited_but_arrays_are_not():
 
 @in_loop
 async def test_too_many_sessions_without_a_greeting_end_the_oldest(monkeypatch):
-    monkeypatch.setattr("tfrl.replay_service.engine.serving.newcomers._MOST_LOCAL", 2)
+    monkeypatch.setattr("tfrl.replay_service.engine.serving.service._MOST_LOCAL", 2)
     service = make_service()
     peers = [silent(service) for _ in range(2)]
     greeted = Peer(service)  # The third ends the first, and is no newcomer afterwards.

@@ -23,11 +23,11 @@ from tfrl.replay_service import checkpointers, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving import (
-    background_work,
     control_requests,
     sample_requests,
     sessions,
 )
+from tfrl.replay_service.engine.serving import service as service_lib
 from tfrl.replay_service.engine.storage import step_store
 from tfrl.replay_service.transport import wire
 
@@ -51,7 +51,7 @@ def small_slices(monkeypatch):
     """Makes slices small, and turns as short as one slice."""
     monkeypatch.setattr(step_store, "_SLICE", 8000)
     monkeypatch.setattr(sessions, "_TURN", 0.0)
-    monkeypatch.setattr(background_work, "_TURN", 0.0)
+    monkeypatch.setattr(service_lib, "_TURN", 0.0)
     monkeypatch.setattr(control_requests, "_CHECKED", 10)
     monkeypatch.setattr(control_requests, "_DELETED", 10)
     monkeypatch.setattr(control_requests, "_UPDATED", 10)

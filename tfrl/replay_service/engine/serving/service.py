@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import hmac
+import logging
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from tfrl.replay_service import checkpointers
+from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
-from tfrl.replay_service.engine.serving.background_work import BackgroundWork
-from tfrl.replay_service.engine.serving.event_log import EventLog
-from tfrl.replay_service.engine.serving.newcomers import Newcomers
 from tfrl.replay_service.engine.serving.requests import Caller, shown
 from tfrl.replay_service.engine.storage import memory
 from tfrl.replay_service.engine.storage.layouts import Layouts
@@ -27,6 +28,8 @@ from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
 from tfrl.replay_service.transport import preamble, wire
 from tfrl.specs import spec_json
+
+LOGGER = logging.getLogger("tfrl.replay_service.server")
 
 SLICE = 256  # Items processed for one session before another has its turn.
 _TURN = 0.001  # Seconds after which other callbacks have their turn.
@@ -39,6 +42,10 @@ _MAX_WRITERS = 10_000  # Maximum number of writers with a record.
 # this number of stores.
 _MOST_MAPPED = 64
 _FEW_STORES = 64  # Unused stores are kept while there are no more stores than this.
+_MOST_REFUSALS = 20  # Refusals logged in one period; others are only counted.
+_PERIOD = 10.0  # Seconds.
+_MOST_LOCAL = 512  # Connections of the Unix socket, which only this user can open.
+_MOST_REMOTE = 256  # Connections of clients that know the token, if there is one.
 
 
 class TableWaitQueues:
@@ -366,3 +373,142 @@ class Service:
 
 def _same(given: Any, expected: bytes) -> bool:
     return isinstance(given, bytes) and hmac.compare_digest(given, expected)
+
+
+class EventLog:
+    """Logs the events of one server: connections, refusals and checkpoints.
+
+    `tfrl-replay-server --verbosity=...` chooses the events that are printed. Anyone can
+    cause refusals, so their number per period is limited.
+    """
+
+    def __init__(self) -> None:
+        """Creates a log without refusals."""
+        self._since = -_PERIOD
+        self._refusals = 0
+
+    def connected(self, peer: str, role: object, is_local: bool) -> None:
+        """Logs that a client has been admitted.
+
+        Args:
+          peer: The address of the client.
+          role: "control", "writer" or "sampler".
+          is_local: Whether it uses the Unix socket.
+        """
+        way = "the local socket" if is_local else "TCP"
+        LOGGER.info("A %s has connected over %s from %s.", role, way, peer)
+
+    def disconnected(self, peer: str, role: object) -> None:
+        """Logs that a client's connection has ended."""
+        LOGGER.info("A %s from %s has disconnected.", role, peer)
+
+    def refused(self, peer: str, reason: object) -> None:
+        """Logs that a client or its message is refused, unless there are too many."""
+        now = time.monotonic()
+        if now - self._since > _PERIOD:
+            if self._refusals > _MOST_REFUSALS:
+                left_out = self._refusals - _MOST_REFUSALS
+                LOGGER.warning("Refused clients %d more times.", left_out)
+            self._since, self._refusals = now, 0
+        self._refusals += 1
+        if self._refusals <= _MOST_REFUSALS:
+            LOGGER.warning("Refused a client from %s: %.500s", peer, reason)
+
+    def wrote_checkpoint(self, path: str, seconds: float) -> None:
+        """Logs that a checkpoint is complete."""
+        LOGGER.info("Wrote the checkpoint %s in %.1f s.", path, seconds)
+
+    def failed_checkpoint(self, error: BaseException) -> None:
+        """Logs that a checkpoint could not be written."""
+        LOGGER.error("A checkpoint could not be written: %s", error)
+
+
+class Newcomer(Protocol):
+    """A session without a greeting."""
+
+    def refuse(self, error: Exception) -> None:
+        """Ends the session with an ERROR message."""
+
+
+class Newcomers:
+    """The sessions without a valid greeting, in order of arrival, which are limited.
+
+    A client sends its greeting within milliseconds, and connects again if it is
+    refused. So if there are too many sessions, the session that has waited longest is
+    ended.
+    """
+
+    def __init__(self) -> None:
+        """Creates an empty collection."""
+        # The keys are whether a session is local. Dictionaries keep the order.
+        self._waiting: dict[bool, dict[Newcomer, None]] = {True: {}, False: {}}
+
+    def __len__(self) -> int:
+        """Returns the number of sessions."""
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, session: Newcomer, is_local: bool) -> None:
+        """Adds a session, and ends the oldest one if there are too many."""
+        waiting = self._waiting[is_local]
+        waiting[session] = None
+        if len(waiting) > (_MOST_LOCAL if is_local else _MOST_REMOTE):
+            oldest = next(iter(waiting))
+            del waiting[oldest]
+            oldest.refuse(
+                errors.ReplayUnavailable(
+                    "Too many clients have connected without sending a greeting."
+                )
+            )
+
+    def discard(self, session: Newcomer) -> None:
+        """Removes a session, which has sent its greeting or has ended."""
+        for waiting in self._waiting.values():
+            waiting.pop(session, None)
+
+
+class BackgroundWork:
+    """A queue of work for which no client waits, done between clients' requests.
+
+    Each piece of work is an iterator that does one slice of it per step.
+    """
+
+    def __init__(self) -> None:
+        """Creates an empty queue."""
+        self._queue: collections.deque[Iterator[None]] = collections.deque()
+
+    def __len__(self) -> int:
+        """Returns the number of unfinished pieces of work."""
+        return len(self._queue)
+
+    def add(self, work: Iterator[None]) -> None:
+        """Adds work. Does its first slice immediately if no other work is waiting.
+
+        So a small piece of work, of one slice, is usually finished on return. Without a
+        running loop, all work is finished on return.
+        """
+        if self._queue:
+            self._queue.append(work)
+            return
+        for _ in work:
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop().call_soon(self._run)
+                self._queue.append(work)
+                return
+
+    def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _TURN
+        while self._queue:
+            try:
+                for _ in self._queue[0]:
+                    break
+                else:
+                    self._queue.popleft()
+            except Exception:
+                # A failure must not keep other work from being done.
+                traceback.print_exc()
+                self._queue.popleft()
+            if loop.time() > end:
+                break
+        if self._queue:
+            loop.call_soon(self._run)

@@ -27,6 +27,7 @@ from tfrl.policies.saving import tflite_export
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import replay_updates
+from tfrl.train.runs import columns
 from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
 
@@ -46,6 +47,7 @@ WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
 COLLECTING = ["DqnAgent", "PPOAgent", "Td3Agent", "SacAgent", "DiscreteSacAgent"]
 BATCH_SIZE = 4
 SEED = np.array([5, 6])
+NORMS = ("_norm", "_change")
 RECORDS = (options.TdOptions, options.AgentOptions, on_policy.OnPolicyOptions)
 RNG = np.random.default_rng(0)
 ARRAYS = {
@@ -261,6 +263,14 @@ def test_agents_without_td_errors_say_so(name):
     info = made(name).loss(experience(name))
     with pytest.raises(ValueError, match=f"{type(made(name)).__name__} returns nei"):
         replay_updates.priorities_of(info, made(name))
+
+
+@pytest.mark.parametrize("name", some_slow(LEARNING, fast=FAMILIES))
+def test_every_number_for_the_log_has_a_column(name):
+    agent = made(name)
+    weights = [f"{x}{end}" for x in agent.weights_by_name() for end in NORMS]
+    names = [*agent.diagnose(experience(name)), *weights]
+    assert [name for name in names if columns.find(name) is None] == []
 
 
 def explained(agent):

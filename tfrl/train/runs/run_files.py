@@ -20,6 +20,7 @@ import numpy as np
 
 from tfrl.loggers import csv as csv_logger
 from tfrl.system import files, log
+from tfrl.train.runs import columns
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
 _DEEPEST = 50
@@ -27,15 +28,8 @@ _LARGEST = 1e100  # A larger number has no meaning, and figures cannot show it.
 _LARGEST_COUNT = 2**63
 _TEXTS = ("algorithm", "env")
 _LENGTHS = ("num_iterations", "num_environment_steps", "schedule_iterations")
-_COUNTS = ("iteration", "environment_steps", "train_steps", "episodes")
-_SECONDS = (
-    "training_seconds",
-    "starting_seconds",
-    "evaluating_seconds",
-    "environment_seconds",
-)
-# The episodes of an evaluation, which have one length.
-_EPISODES = ("evaluation_returns", "evaluation_lengths", "evaluation_terminated")
+_COUNTS = columns.named("count")
+_EPISODES = columns.named("episodes")
 _NOT_FINITE = ("nan", "inf", "-inf")
 # The facts of `eval.environment_facts.find` that are numbers, and that are words; the
 # others are true or false.
@@ -354,14 +348,18 @@ def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the values of a row that are not what they should be."""
     are_episodes = _are_episodes({x: row[x] for x in _EPISODES if x in row})
     for name, value in row.items():
-        if name in _EPISODES:
+        column = columns.find(name)
+        kind = None if column is None else column.kind
+        if kind == "episodes":
             is_right = are_episodes
-        elif name in _SECONDS:
+        elif kind == "seconds":
             is_right = is_number(value)
-        elif name in ("versions", "environment"):
+        elif kind == "facts":
             is_right = isinstance(value, dict) and _are_facts(value)
         elif isinstance(value, str):
             is_right = value in _NOT_FINITE
+        elif kind == "number":
+            is_right = isinstance(value, int | float) and not isinstance(value, bool)
         else:
             is_right = value is not None
         if not is_right:

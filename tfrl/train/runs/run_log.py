@@ -16,6 +16,7 @@ from tfrl.loggers import base, csv, tf_summary
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import (
+    columns,
     history,
     run_config,
     run_directory,
@@ -25,27 +26,6 @@ from tfrl.train.runs import (
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-
-# The tags in TensorBoard, whose first parts are its groups. Other names are put into
-# the group `train`.
-_TAGS = {
-    "iteration": "iteration",
-    "environment_steps": "time/environment_steps",
-    "train_steps": "time/train_steps",
-    "training_seconds": "time/training_seconds",
-    "steps_per_second": "time/steps_per_second",
-    "episodes": "collect/episodes",
-    "average_return": "collect/average_return",
-    "evaluation_return": "eval/average_return",
-    "evaluation_return_std": "eval/return_std",
-    "evaluation_length": "eval/average_length",
-    "epsilon": "exploration/epsilon",
-    "temperature": "exploration/temperature",
-    "replay_size": "replay/size",
-    "priority_evenness": "replay/priority_evenness",
-    "predicted_return": "eval/predicted_return",
-    "realized_return": "eval/realized_return",
-}
 
 # The seconds of parts of a run; environment_seconds is a part of its training.
 _PARTS = ("starting_seconds", "evaluating_seconds", "environment_seconds")
@@ -86,7 +66,7 @@ class RunLog:
         Raises:
           TypeError: One of `loggers` has no `write` and `close`, or `view` has no
             `measure` and `words`, or one of `metrics` is not a function.
-          ValueError: One of `metrics` has the name of a number that is logged already.
+          ValueError: One of `metrics` has the name of a column; see `columns`.
         """
         for i, logger in enumerate(loggers):
             if isinstance(logger, type) or not isinstance(logger, base.Logger):
@@ -106,10 +86,10 @@ class RunLog:
                     "function without arguments that returns a number, such as the "
                     "method `result` of a metric."
                 )
-            if name in _TAGS or name == "loss":
+            if column := columns.BY_NAME.get(name):
                 raise ValueError(
-                    f"metrics: got {name!r}, which the run logs itself; choose another "
-                    "name."
+                    f"metrics: got {name!r}, which the run logs itself "
+                    f"({column.text}); choose another name."
                 )
         self.seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         self.loss = _Mean()
@@ -263,8 +243,8 @@ class RunLog:
 
     def _viewed(self) -> dict[str, Any]:
         """Returns the columns that the view measures."""
-        columns = {} if self._view is None else self._view.measure()
-        return {name: _measured(value) for name, value in columns.items()}
+        found = {} if self._view is None else self._view.measure()
+        return {name: _measured(value) for name, value in found.items()}
 
     def _more(self) -> dict[str, Any]:
         """Returns the numbers that metrics.csv does not hold."""
@@ -339,7 +319,7 @@ class _Tagged:
 
     def write(self, values: base.Values) -> None:
         """Writes the values under their tags."""
-        self._to.write({_TAGS.get(k, f"train/{k}"): v for k, v in values.items()})
+        self._to.write({columns.tag(name): value for name, value in values.items()})
 
     def close(self) -> None:
         """Closes the logger behind this one."""

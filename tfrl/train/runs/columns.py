@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import pathlib
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["count", "seconds", "number", "episodes", "facts", "other"]
 
@@ -46,13 +46,16 @@ class Column:
     has_parts: bool
 
 
+_FLAGS = {"yes": True, "no": False}
+
+
 def _read() -> tuple[Column, ...]:
     path = pathlib.Path(__file__).with_suffix(".csv")
     with path.open(newline="", encoding="utf-8") as file:
-        _, *rows = csv.reader(file)
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
     return tuple(
-        Column(*texts, kind, in_table == "yes", has_parts == "yes")  # type: ignore[arg-type]
-        for *texts, kind, in_table, has_parts in rows
+        Column(**{name: _FLAGS.get(value, value) for name, value in row.items()})
+        for row in rows
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,76 @@ def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
     return means + magnitudes * tf.tanh(inputs)
 
 
-class NormalProjectionNetwork(network.DistributionNetwork):
+class GaussianProjectionNetwork(network.DistributionNetwork):
+    """Base class of the heads that predict a normal distribution of actions.
+
+    A subclass makes its layers, and computes means and standard deviations in
+    `_moments`.
+    """
+
+    def __init__(
+        self,
+        sample_spec: types.TensorSpec,
+        output_spec: distribution_spec.DistributionSpec,
+        name: str | None,
+    ):
+        """Creates the network.
+
+        Args:
+          sample_spec: The float spec of the actions; see `check_sample_spec`.
+          output_spec: The spec of the distribution, such as `normal_distribution_spec`.
+          name: The network's name.
+        """
+        super().__init__(
+            input_tensor_spec=None, state_spec=(), output_spec=output_spec, name=name
+        )
+        self._set_untracked("_sample_spec", sample_spec)
+
+    def _moments(self, hidden: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns means and deviations `[B, A]`, or in the shape of actions."""
+        raise NotImplementedError
+
+    def _distribution(self, loc: tf.Tensor, scale: tf.Tensor, inputs: tf.Tensor) -> Any:
+        """Returns the distribution for moments in the shape of actions."""
+        del inputs
+        return self.output_spec.build_distribution(loc=loc, scale=scale)
+
+    def _in_shape(self, x: tf.Tensor) -> tf.Tensor:
+        """Returns numbers `[B, A]` in the shape of actions."""
+        shape = self._sample_spec.shape
+        return x if x.shape[1:] == shape else tf.reshape(x, [-1, *shape])
+
+    @override
+    def call(
+        self,
+        inputs: tf.Tensor,
+        outer_rank: int = 1,
+        training: bool = False,
+        mask: tf.Tensor | None = None,
+    ) -> tuple[Any, tuple[()]]:
+        """Returns the distribution, and `()` as the state.
+
+        Args:
+          inputs: The hidden state, `outer_shape + [n]`.
+          outer_rank: The number of outer dimensions of `inputs`.
+          training: Not used.
+          mask: Must be None.
+
+        Raises:
+          ValueError: If `inputs` do not have the dtype of the actions.
+          NotImplementedError: If there is a mask.
+        """
+        spec = self._sample_spec
+        check_inputs(inputs, mask, spec, self)
+        squash = utils.BatchSquash(outer_rank)
+        loc, scale = (
+            squash.unflatten(tf.cast(self._in_shape(x), spec.dtype))
+            for x in self._moments(utils.flatten_inner(squash.flatten(inputs)))
+        )
+        return self._distribution(loc, scale, inputs), ()
+
+
+class NormalProjectionNetwork(GaussianProjectionNetwork):
     """Predicts a `MultivariateNormalDiag`, or a `Normal` where actions are scalars.
 
     By default the mean is squashed into the bounds of the spec and the standard
@@ -85,12 +155,8 @@ class NormalProjectionNetwork(network.DistributionNetwork):
         """
         check_sample_spec(sample_spec, "Normal")
         super().__init__(
-            input_tensor_spec=None,
-            state_spec=(),
-            output_spec=normal_distribution_spec(sample_spec, scale_distribution),
-            name=name,
+            sample_spec, normal_distribution_spec(sample_spec, scale_distribution), name
         )
-        self._set_untracked("_sample_spec", sample_spec)
         self._mean_transform = None if scale_distribution else mean_transform
         self._std_transform = std_transform
         num_actions = int(np.prod(sample_spec.shape))
@@ -121,43 +187,17 @@ class NormalProjectionNetwork(network.DistributionNetwork):
             )
 
     @override
-    def call(
-        self,
-        inputs: tf.Tensor,
-        outer_rank: int = 1,
-        training: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tuple[Any, tuple[()]]:
-        """Returns the distribution, and `()` as the state.
-
-        Args:
-          inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: The number of outer dimensions of `inputs`.
-          training: Not used.
-          mask: Must be None.
-
-        Raises:
-          ValueError: If `inputs` do not have the dtype of the actions.
-          NotImplementedError: If there is a mask.
-        """
-        spec = self._sample_spec
-        check_inputs(inputs, mask, spec, self)
-        squash = utils.BatchSquash(outer_rank)
-        inputs = utils.flatten_inner(squash.flatten(inputs))
-        means = self._means_layer(inputs)
+    def _moments(self, hidden: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        means = self._means_layer(hidden)
         stds = self._stds_layer(
-            inputs if self._state_dependent_std else tf.zeros_like(means)
+            hidden if self._state_dependent_std else tf.zeros_like(means)
         )
-        if spec.shape.rank != 1:
-            means = tf.reshape(means, [-1, *spec.shape])
-            stds = tf.reshape(stds, [-1, *spec.shape])
+        means, stds = self._in_shape(means), self._in_shape(stds)
         if self._mean_transform is not None:
-            means = self._mean_transform(means, spec)
+            means = self._mean_transform(means, self._sample_spec)
         if self._std_transform is not None:
             stds = self._std_transform(stds)
-        loc = squash.unflatten(tf.cast(means, spec.dtype))
-        scale = squash.unflatten(tf.cast(stds, spec.dtype))
-        return self.output_spec.build_distribution(loc=loc, scale=scale), ()
+        return means, stds
 
 
 def check_sample_spec(spec: Any, kind: str) -> None:
@@ -194,7 +234,9 @@ def check_inputs(
 
 
 def normal_distribution_spec(
-    spec: Any, scale_distribution: bool
+    spec: Any,
+    scale_distribution: bool,
+    build_normal: Callable[..., Any] | None = None,
 ) -> distribution_spec.DistributionSpec:
     """Returns the distribution spec of a normal over samples of `spec`.
 
@@ -202,6 +244,8 @@ def normal_distribution_spec(
       spec: The spec of the samples; scalars give a `Normal`, others a
         `MultivariateNormalDiag`.
       scale_distribution: Whether samples are squashed into the bounds.
+      build_normal: A function from `loc`, `scale` and further parameters to another
+        normal distribution than these two.
 
     Raises:
       ValueError: If samples are to be squashed into bounds that are not finite.
@@ -213,22 +257,23 @@ def normal_distribution_spec(
             "NormalProjectionNetwork without scale_distribution."
         )
 
-    def build(loc: tf.Tensor, scale: tf.Tensor) -> Any:
-        import tensorflow_probability as tfp
-
-        if spec.shape.rank == 0:
-            distribution = tfp.distributions.Normal(loc=loc, scale=scale)
-        else:
-            distribution = tfp.distributions.MultivariateNormalDiag(
-                loc=loc, scale_diag=scale
-            )
+    def build(**parameters: Any) -> Any:
+        distribution = (build_normal or functools.partial(_normal, spec))(**parameters)
         if not scale_distribution:
             return distribution
-        from tfrl.distributions import utils as distribution_utils
+        from tfrl.distributions import squash_to_spec
 
-        return distribution_utils.scale_distribution_to_spec(distribution, spec)
+        return squash_to_spec.SquashToSpecNormal(distribution, spec)
 
     parameter = tf.TensorSpec(spec.shape, spec.dtype)
     return distribution_spec.DistributionSpec(
         build, {"loc": parameter, "scale": parameter}, sample_spec=spec
     )
+
+
+def _normal(spec: Any, loc: tf.Tensor, scale: tf.Tensor) -> Any:
+    import tensorflow_probability as tfp
+
+    if spec.shape.rank == 0:
+        return tfp.distributions.Normal(loc=loc, scale=scale)
+    return tfp.distributions.MultivariateNormalDiag(loc=loc, scale_diag=scale)

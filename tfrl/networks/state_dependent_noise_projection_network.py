@@ -13,16 +13,17 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.networks import network, normal_projection_network, utils
+from tfrl.networks import normal_projection_network
 from tfrl.networks.construction import seeding
-from tfrl.specs import distribution_spec
 from tfrl.typing import types
 
 # Added to the variance, so that the density stays finite where all features are 0.
 _LEAST_VARIANCE = 1e-6
 
 
-class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
+class StateDependentNoiseProjectionNetwork(
+    normal_projection_network.GaussianProjectionNetwork
+):
     """Predicts normal actions whose noise is linear in the hidden state.
 
     With the hidden state `z [n]`, learned deviations `std [n, A]` and a matrix `E` of
@@ -69,12 +70,12 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
                 "give the actions shape [1]."
             )
         super().__init__(
-            input_tensor_spec=None,
-            state_spec=(),
-            output_spec=_distribution_spec(sample_spec, scale_distribution),
-            name=name,
+            sample_spec,
+            normal_projection_network.normal_distribution_spec(
+                sample_spec, scale_distribution, _build
+            ),
+            name,
         )
-        self._set_untracked("_sample_spec", sample_spec)
         self._initial_log_std = initial_log_std
         self._learn_features = learn_features
         self._means_layer = keras.layers.Dense(
@@ -95,64 +96,32 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
         )
 
     @override
-    def call(
-        self,
-        inputs: tf.Tensor,
-        outer_rank: int = 1,
-        training: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tuple[Any, tuple[()]]:
-        """Returns the distribution, and no state.
-
-        Args:
-          inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: The number of outer dimensions of `inputs`.
-          training: Not used.
-          mask: Must be None.
-
-        Raises:
-          ValueError: If the dtype of `inputs` is not the dtype of the actions.
-          NotImplementedError: If `mask` is not None.
-        """
-        spec = self._sample_spec
-        normal_projection_network.check_inputs(inputs, mask, spec, self)
-        squash = utils.BatchSquash(outer_rank)
-        hidden = squash.flatten(inputs)
-        means = self._means_layer(hidden)
-        features = hidden if self._learn_features else tf.stop_gradient(hidden)
-        noise_std = tf.exp(tf.cast(tf.convert_to_tensor(self._log_std), spec.dtype))
-        variance = tf.matmul(tf.square(features), tf.square(noise_std))
-        loc, scale = (
-            squash.unflatten(tf.cast(tf.reshape(x, [-1, *spec.shape]), spec.dtype))
-            for x in (means, tf.sqrt(variance + _LEAST_VARIANCE))
+    def _moments(self, hidden: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        variance = tf.matmul(
+            tf.square(self._features(hidden)), tf.square(self._noise_std())
         )
-        distribution = self.output_spec.build_distribution(
+        return self._means_layer(hidden), tf.sqrt(variance + _LEAST_VARIANCE)
+
+    @override
+    def _distribution(self, loc: tf.Tensor, scale: tf.Tensor, inputs: tf.Tensor) -> Any:
+        return self.output_spec.build_distribution(
             loc=loc,
             scale=scale,
-            features=squash.unflatten(features),
-            noise_std=noise_std,
+            features=self._features(inputs),
+            noise_std=self._noise_std(),
         )
-        return distribution, ()
+
+    def _features(self, hidden: tf.Tensor) -> tf.Tensor:
+        return hidden if self._learn_features else tf.stop_gradient(hidden)
+
+    def _noise_std(self) -> tf.Tensor:
+        log_std = tf.convert_to_tensor(self._log_std)
+        return tf.exp(tf.cast(log_std, self._sample_spec.dtype))
 
 
-def _distribution_spec(
-    spec: Any, scale_distribution: bool
-) -> distribution_spec.DistributionSpec:
-    """Returns the distribution spec of a `StateDependentNormal`, squashed or not."""
+def _build(
+    loc: tf.Tensor, scale: tf.Tensor, features: Any = None, noise_std: Any = None
+) -> Any:
+    from tfrl.distributions import state_dependent_normal
 
-    def build(
-        loc: tf.Tensor, scale: tf.Tensor, features: Any = None, noise_std: Any = None
-    ) -> Any:
-        from tfrl.distributions import squash_to_spec, state_dependent_normal
-
-        distribution = state_dependent_normal.StateDependentNormal(
-            loc, scale, features, noise_std
-        )
-        if not scale_distribution:
-            return distribution
-        return squash_to_spec.SquashToSpecNormal(distribution, spec)
-
-    parameter = tf.TensorSpec(spec.shape, spec.dtype)
-    return distribution_spec.DistributionSpec(
-        build, {"loc": parameter, "scale": parameter}, sample_spec=spec
-    )
+    return state_dependent_normal.StateDependentNormal(loc, scale, features, noise_std)

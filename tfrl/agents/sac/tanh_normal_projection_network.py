@@ -6,14 +6,13 @@ Haarnoja et al., "Soft actor-critic algorithms and applications" (2018), appendi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.networks import network, normal_projection_network, utils
+from tfrl.networks import normal_projection_network, utils
 from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
@@ -27,7 +26,7 @@ def std_clip_transform(stddevs: tf.Tensor) -> tf.Tensor:
     return tf.exp(tf.clip_by_value(stddevs, -20.0, 2.0))
 
 
-class TanhNormalProjectionNetwork(network.DistributionNetwork):
+class TanhNormalProjectionNetwork(normal_projection_network.GaussianProjectionNetwork):
     """Predicts a `SquashToSpecNormal`, whose samples lie inside the bounds.
 
     One dense layer gives means and standard deviations, so both depend on the input.
@@ -58,14 +57,12 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
         """
         normal_projection_network.check_sample_spec(sample_spec, "Tanh Normal")
         super().__init__(
-            input_tensor_spec=None,
-            state_spec=(),
-            output_spec=normal_projection_network.normal_distribution_spec(
+            sample_spec,
+            normal_projection_network.normal_distribution_spec(
                 sample_spec, scale_distribution=True
             ),
-            name=name,
+            name,
         )
-        self._set_untracked("_sample_spec", sample_spec)
         self._std_transform = std_transform
         self._projection_layer = keras.layers.Dense(
             2 * int(np.prod(sample_spec.shape)),
@@ -77,34 +74,6 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
         )
 
     @override
-    def call(
-        self,
-        inputs: tf.Tensor,
-        outer_rank: int = 1,
-        training: bool = False,
-        mask: tf.Tensor | None = None,
-    ) -> tuple[Any, tuple[()]]:
-        """Returns the distribution, and no state.
-
-        Args:
-          inputs: The hidden state, `outer_shape + [n]`.
-          outer_rank: The number of outer dimensions of `inputs`.
-          training: Not used.
-          mask: Must be None.
-
-        Raises:
-          ValueError: If the dtype of `inputs` is not the dtype of the actions.
-          NotImplementedError: If `mask` is not None.
-        """
-        spec = self._sample_spec
-        normal_projection_network.check_inputs(inputs, mask, spec, self)
-        squash = utils.BatchSquash(outer_rank)
-        hidden = utils.flatten_inner(squash.flatten(inputs))
+    def _moments(self, hidden: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         means, stds = tf.split(self._projection_layer(hidden), 2, axis=-1)
-        if self._std_transform is not None:
-            stds = self._std_transform(stds)
-        loc, scale = (
-            squash.unflatten(tf.cast(tf.reshape(x, [-1, *spec.shape]), spec.dtype))
-            for x in (means, stds)
-        )
-        return self.output_spec.build_distribution(loc=loc, scale=scale), ()
+        return means, stds if self._std_transform is None else self._std_transform(stds)

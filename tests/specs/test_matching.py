@@ -1,6 +1,7 @@
 """Tests of `specs.matching`."""
 
 import itertools
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.specs import matching
+from tfrl.specs import array_spec, matching
 from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 
 SIZES = [(), (1,), (2,), (1, 2), (2, 2), (None,), (None, 2), (2, 1, 2)]
@@ -107,3 +108,30 @@ def test_the_first_number_out_of_bounds_is_named():
     scalar = BoundedArraySpec((), np.int32, 0, 3)
     assert matching.outlier(np.array(4), scalar).startswith("got 4, expected a number")
     assert matching.outlier(np.array(3), scalar) is None
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 84, 84)])
+def test_an_array_without_elements_is_named_by_its_path(shape):
+    specs = {
+        "a": tf.TensorSpec([2], tf.float32),
+        "b": (array_spec.ArraySpec(shape, np.float32),),
+    }
+    where = re.escape(f"observation_spec/b/0: got the shape {shape}, an array without")
+    with pytest.raises(ValueError, match=f"^{where}"):
+        matching.check_not_empty(specs, "observation_spec")
+    with pytest.raises(ValueError, match=r"^action_spec: got the shape \(0,\)"):
+        matching.check_not_empty(tf.TensorSpec([0], tf.float32), "action_spec")
+
+
+def test_unknown_sizes_and_scalars_pass():
+    matching.check_not_empty(
+        [
+            tf.TensorSpec(None, tf.float32),
+            tf.TensorSpec([None, 2], tf.float32),
+            array_spec.ArraySpec((None,), np.float32),
+            array_spec.ArraySpec((), np.float32),
+            None,
+        ],
+        "observation_spec",
+    )
+    matching.check_not_empty((), "observation_spec")

@@ -1,4 +1,5 @@
 import pathlib
+import re
 from collections import namedtuple
 
 import numpy as np
@@ -7,9 +8,11 @@ import tensorflow as tf
 from google.protobuf import any_pb2, text_format
 from tensorflow.core.protobuf import struct_pb2
 
-from tfrl.specs import tensor_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 from tfrl.specs.tensor_spec import BoundedTensorSpec, TensorSpec
+from tfrl.trajectories import trajectory
+from tfrl.utils import common
 
 PolicyStep = namedtuple("PolicyStep", "action state info")
 
@@ -127,3 +130,61 @@ def test_other_protos_are_named():
         tensor_spec.from_proto(struct_pb2.StructuredValue(int64_value=3))
     with pytest.raises(ValueError, match=r"a value of kind None"):
         tensor_spec.from_proto(struct_pb2.StructuredValue())
+
+
+TRAJECTORY = trajectory.Trajectory(
+    step_type=tf.TensorSpec([], tf.int32, "step_type"),
+    observation={
+        "image": tf.TensorSpec([None, 4], tf.uint8),
+        "list": [tf.TensorSpec([])],
+    },
+    action=tensor_spec.BoundedTensorSpec([2], tf.float32, -1, [1, 2], "action"),
+    policy_info=(),
+    next_step_type=tf.TensorSpec([], tf.int32),
+    reward=array_spec.ArraySpec((3,), np.float32, "reward"),
+    discount=tf.TensorSpec([], tf.float32),
+)
+
+
+def test_specs_come_back_from_a_file_with_their_bounds(tmp_path):
+    path = str(tmp_path / "new" / "spec.pb")
+    common.save_spec(TRAJECTORY, path)
+    loaded = common.load_spec(path)
+    assert type(loaded).__name__ == "Trajectory"
+    assert trajectory.Trajectory(*loaded) == tensor_spec.from_spec(TRAJECTORY)
+    np.testing.assert_array_equal(loaded.action.maximum, [1, 2])
+
+
+def test_a_file_without_a_folder_is_written_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    common.save_spec([tf.TensorSpec([2])], "spec.pb")
+    assert common.load_spec("spec.pb") == [tf.TensorSpec([2])]
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [
+        (lambda spec, path: common.save_spec(spec, path), common.load_spec),
+        (
+            lambda spec, path: tensor_spec.to_pbtxt_file(path, spec),
+            tensor_spec.from_pbtxt_file,
+        ),
+    ],
+)
+def test_a_damaged_file_gives_specs_or_an_error_that_names_it(tmp_path, write, read):
+    path = tmp_path / "spec"
+    write(TRAJECTORY, str(path))
+    content, messages = path.read_bytes(), []
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(content), size=200):
+        damaged = bytearray(content)
+        damaged[place] ^= rng.integers(1, 256)
+        for bad in (bytes(damaged), content[:place]):
+            path.write_bytes(bad)
+            try:
+                read(str(path))
+            except ValueError as error:
+                messages.append(str(error))
+    assert len(messages) > 200
+    pattern = re.compile(rf"{path}: cannot be read .*, expected a", re.DOTALL)
+    assert all(map(pattern.match, messages))

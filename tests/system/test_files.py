@@ -1,6 +1,7 @@
 """Files are written whole, and no link in a folder is followed."""
 
 import ast
+import errno
 import os
 import pathlib
 import re
@@ -134,7 +135,6 @@ WRITERS = {
     "tfrl/reports/comparison.py": PRIVATE,
     "tfrl/reports/figures.py": "memory",
     "tfrl/savers/serialization.py": "memory",
-    "tfrl/specs/files.py": OWN,
     "tfrl/specs/spec_proto.py": OWN,
     "tfrl/system/directory_lock.py": "opened by `files.open_plain`, with its number",
     "tfrl/system/files.py": "the one that the others use",
@@ -219,3 +219,21 @@ def test_all_that_writes_does_so_by_one_module():
         and (calls := list(writing_calls(ast.parse(path.read_text()))))
     }
     assert found.keys() == WRITERS.keys(), "write by tfrl.system.files, or say why not"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(errno.ENOSPC, True), (errno.EFBIG, True), (errno.EACCES, False), (None, False)],
+)
+def test_the_errors_of_a_full_disk_are_told_from_others(code, expected):
+    error = OSError() if code is None else OSError(code, "text")
+    assert files.is_disk_full(error) == expected
+
+
+def test_writing_to_a_full_device_is_such_an_error():
+    with (
+        open("/dev/full", "wb", buffering=0) as file,
+        pytest.raises(OSError, match="No space") as error,
+    ):
+        file.write(b"x")
+    assert files.is_disk_full(error.value)

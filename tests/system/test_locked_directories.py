@@ -1,13 +1,16 @@
 """The directories of ended processes are told from the directories of living ones."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 import pytest
 
-from tfrl.system import file_lock, locked_directories
+from tfrl.system import file_lock, function_process, locked_directories
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks directories")
 
@@ -89,3 +92,43 @@ def test_where_nothing_can_be_locked_nothing_counts_as_abandoned(tmp_path, monke
     assert lock is None
     assert os.listdir(tmp_path) == [os.path.basename(path)]
     assert locked_directories.abandoned(str(tmp_path), "*") == []
+
+
+@pytest.fixture(autouse=True)
+def parent(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_killed_process_leaves_its_files_in_the_folder_alone(parent):
+    def work(folder, is_stopped):
+        locked_directories.use_temporary(folder)
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            assert file.name.startswith(os.environ["TMPDIR"])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with locked_directories.temporary() as folder:
+        process = function_process.FunctionProcess(
+            functools.partial(work, folder), "worker"
+        )
+        deadline = time.monotonic() + 60
+        while (ending := process.poll()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.stop(0.0)
+        assert ending.how == "was killed by SIGKILL"
+        assert os.listdir(parent) == [os.path.basename(folder)]
+        assert any(name.startswith("tmp") for name in os.listdir(folder))
+    assert os.listdir(parent) == []
+
+
+def test_the_next_folder_removes_those_of_makers_that_were_killed(parent):
+    code = (
+        "import os; from tfrl.system import locked_directories as t; "
+        "made = t.temporary(); made.__enter__(); os.kill(os.getpid(), 9)"
+    )
+    environment = {**os.environ, "TMPDIR": str(parent)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    [left] = os.listdir(parent)
+    with locked_directories.temporary(), locked_directories.temporary():
+        assert left not in os.listdir(parent)
+        assert len(os.listdir(parent)) == 2  # They do not remove each other.

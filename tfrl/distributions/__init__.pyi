@@ -1,4 +1,3 @@
-from . import approximate_mode as approximate_mode
 from . import discrete_valued as discrete_valued
 from . import gumbel_softmax as gumbel_softmax
 from . import masked as masked
@@ -10,14 +9,12 @@ from . import squash_to_spec as squash_to_spec
 from . import state_dependent_normal as state_dependent_normal
 from . import tanh_bijector_stable as tanh_bijector_stable
 from . import utils as utils
-from .approximate_mode import (
-    ApproximateModeDistribution as ApproximateModeDistribution,
-)
 from .discrete_valued import (
     DiscreteValuedDistribution as DiscreteValuedDistribution,
 )
 from .gumbel_softmax import GumbelSoftmax as GumbelSoftmax
 from .masked import MaskedCategorical as MaskedCategorical
 from .shifted_categorical import ShiftedCategorical as ShiftedCategorical
+from .squash_to_spec import ApproximateModeDistribution as ApproximateModeDistribution
 from .squash_to_spec import SquashToSpecNormal as SquashToSpecNormal
 from .state_dependent_normal import StateDependentNormal as StateDependentNormal

@@ -1,4 +1,4 @@
-"""`SquashToSpecNormal`, a normal distribution squashed into the bounds of a spec."""
+"""Transformed distributions with a mode, such as a normal squashed into a spec."""
 
 from __future__ import annotations
 
@@ -124,3 +124,31 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
 
     def _stddev(self) -> tf.Tensor:
         return self.action_magnitudes * tf.tanh(self._distribution.stddev())
+
+
+class ApproximateModeDistribution(tfp.distributions.TransformedDistribution):
+    """A `TransformedDistribution` whose `mode()` is the transformed mode.
+
+    TFP has no mode for transformations such as `tanh`, because the transformed mode is
+    not the point of the largest density.
+    """
+
+    def __init__(
+        self,
+        distribution: Any,
+        bijector: Any,
+        name: str = "ApproximateModeDistribution",
+    ):
+        """Creates the distribution.
+
+        Args:
+          distribution: The distribution to transform.
+          bijector: The transformation.
+          name: The distribution's name.
+        """
+        parameters = dict(locals())
+        super().__init__(distribution, bijector, name=name)
+        self._parameters = parameters
+
+    def _mode(self) -> tf.Tensor:
+        return self.bijector.forward(self.distribution.mode())

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import conversion
-from tfrl.specs import sizes
+from tfrl.specs import matching
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
@@ -40,8 +40,8 @@ class TFEnvironment(abc.ABC):
         Raises:
           ValueError: If an array of the specs has no elements.
         """
-        sizes.check_not_empty(time_step_spec, "time_step_spec")
-        sizes.check_not_empty(action_spec, "action_spec")
+        matching.check_not_empty(time_step_spec, "time_step_spec")
+        matching.check_not_empty(action_spec, "action_spec")
         self._time_step_spec = time_step_spec
         self._action_spec = action_spec
         self._batch_size = batch_size

@@ -62,12 +62,12 @@ from .heads.distributional import (
     MultivariateNormalDiagHead as MultivariateNormalDiagHead,
 )
 from .heads.distributional import UnivariateGaussianMixture as UnivariateGaussianMixture
-from .heads.policy_value import PolicyValueHead as PolicyValueHead
+from .heads.value_head import PolicyValueHead as PolicyValueHead
+from .layers.continuous import CriticMultiplexer as CriticMultiplexer
 from .layers.continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
 from .layers.continuous import LayerNormMLP as LayerNormMLP
 from .layers.continuous import NearZeroInitializedLinear as NearZeroInitializedLinear
 from .layers.encoders import observation_encoder as observation_encoder
-from .layers.multiplexers import CriticMultiplexer as CriticMultiplexer
 from .layers.noisy import NoisyDense as NoisyDense
 from .layers.preprocessing import default_preprocessing as default_preprocessing
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfrl.networks import encoding_network, network, utils
 from tfrl.networks.construction import seeding
 from tfrl.networks.layers import bodies
-from tfrl.specs import sizes, tensor_spec
+from tfrl.specs import matching, tensor_spec
 from tfrl.typing import types
 from tfrl.utils import actions, nest_utils
 
@@ -194,7 +194,7 @@ class ActorNetwork(EncoderActorNetwork):
 
 
 def _check_actions(action_spec: Any) -> None:
-    sizes.check_not_empty(action_spec, "output_tensor_spec")
+    matching.check_not_empty(action_spec, "output_tensor_spec")
     for path, spec in nest_utils.flatten_with_joined_paths(action_spec):
         if not (tensor_spec.is_continuous(spec) and actions.has_finite_range(spec)):
             raise ValueError(

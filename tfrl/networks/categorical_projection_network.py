@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from tfrl.networks import network, utils
 from tfrl.networks.construction import seeding
-from tfrl.specs import distribution_spec, sizes, tensor_spec
+from tfrl.specs import distribution_spec, matching, tensor_spec
 from tfrl.typing import types
 
 
@@ -126,7 +126,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         allowed = [*({None, 1, size} for size in dimensions), {None, num_actions}]
         inner = mask.shape[-len(allowed) :]
         if mask.shape.rank != logits.shape.rank or not all(
-            size in sizes for size, sizes in zip(inner, allowed, strict=True)
+            size in matching for size, matching in zip(inner, allowed, strict=True)
         ):
             raise ValueError(
                 f"mask: got shape {given}, expected [..., {num_actions}] for all "
@@ -144,7 +144,7 @@ def _check_spec(spec: Any) -> np.ndarray:
             "must be bounded and must be discrete; use a NormalProjectionNetwork for "
             "continuous actions."
         )
-    sizes.check_not_empty(spec, "sample_spec")
+    matching.check_not_empty(spec, "sample_spec")
     numbers = np.asarray(spec.maximum, np.int64) - spec.minimum + 1
     return np.broadcast_to(numbers, spec.shape)
 

@@ -18,7 +18,7 @@ from tfrl.compilation import internals
 from tfrl.networks import layer_utils
 from tfrl.networks.construction import checks, recurrence, seeding, signatures
 from tfrl.savers import input_specs
-from tfrl.specs import sizes, tensor_spec
+from tfrl.specs import matching, tensor_spec
 from tfrl.typing import types
 from tfrl.utils import keras_versions
 from tfrl.utils import variables as variables_lib
@@ -366,7 +366,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
 
 def _as_input_spec(input_tensor_spec: Any) -> Any:
     specs = tensor_spec.from_spec(input_tensor_spec)
-    sizes.check_not_empty(specs, "input_tensor_spec")
+    matching.check_not_empty(specs, "input_tensor_spec")
     return specs
 
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, utils
 from tfrl.networks.construction import seeding
-from tfrl.specs import distribution_spec, sizes
+from tfrl.specs import distribution_spec, matching
 from tfrl.typing import types
 from tfrl.utils import actions
 
@@ -207,7 +207,7 @@ def check_sample_spec(spec: Any, kind: str) -> None:
             f"sample_spec: got the nest {spec}, expected one spec: {kind} Projection "
             "network only supports single spec samples; make one for each."
         )
-    sizes.check_not_empty(spec, "sample_spec")
+    matching.check_not_empty(spec, "sample_spec")
     if not spec.dtype.is_floating:
         raise ValueError(
             f"sample_spec: got {spec}, expected a floating dtype; use a "

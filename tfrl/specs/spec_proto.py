@@ -1,4 +1,4 @@
-"""Converts nests of tensor specs to `StructuredValue` protos, and to text files.
+"""Converts nests of tensor specs to `StructuredValue` protos, and to files.
 
 SavedModels use this format for their signatures, and TF-Agents for its
 `policy_specs.pbtxt`, so each library can read the other's files. Bounds are kept. Named
@@ -182,3 +182,35 @@ _DECODERS: dict[str | None, Callable[[Any], Any]] = {
     "tensor_spec_value": _decode_tensor_spec,
     "bounded_tensor_spec_value": _decode_bounded_tensor_spec,
 }
+
+
+def save_spec(spec: Any, file_path: str) -> None:
+    """Writes a nest of specs as a `StructuredValue`, making its folder if needed.
+
+    Array specs are written as tensor specs; bounds are kept. TF-Agents can read the
+    file.
+
+    Raises:
+      TypeError: If the nest holds anything but specs of dense tensors and arrays.
+    """
+    proto = to_proto(spec)
+    folder = os.path.dirname(file_path)
+    if folder:
+        tf.io.gfile.makedirs(folder)
+    with tf.io.gfile.GFile(file_path, "wb") as file:
+        file.write(proto.SerializeToString())
+
+
+def load_spec(file_path: str) -> Any:
+    """Reads a nest of tensor specs from a file that `save_spec` wrote.
+
+    A named tuple is read as a new class with the same name and fields. For example,
+    `Trajectory(*load_spec(path))` converts the result to a `Trajectory`.
+
+    Raises:
+      ValueError: If the file does not hold specs, for example because it is damaged.
+    """
+    with tf.io.gfile.GFile(file_path, "rb") as file:
+        content = file.read()
+    with explained(file_path):
+        return from_proto(internals.structured_value().FromString(content))

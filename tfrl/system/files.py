@@ -18,15 +18,20 @@ link there is replaced; and nothing is appended to a link. The folder itself may
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 # The beginning of the names of folders whose content is not complete.
 UNFINISHED = ".new-"
+# A disk is full, a quota is used up, or a file would exceed the limit on its size.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHUNK = 4 << 20  # Bytes that `crc32` reads together.
 
 
 @contextlib.contextmanager
@@ -142,3 +147,23 @@ def remove(path: str | os.PathLike[str]) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether the error means that there is no space left."""
+    return error.errno in DISK_FULL
+
+
+def crc32(file: BinaryIO, size: int | None = None) -> int:
+    """Returns the CRC-32 of the rest of an open file.
+
+    Args:
+      file: The file, from which this function reads.
+      size: The number of bytes to read; None for all.
+    """
+    value = 0
+    while chunk := file.read(_CHUNK if size is None else min(_CHUNK, size)):
+        value = zlib.crc32(chunk, value)
+        if size is not None:
+            size -= len(chunk)
+    return value

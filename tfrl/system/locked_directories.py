@@ -24,10 +24,12 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 
 from tfrl.system import file_lock
 
 _NEW = "new-"
+_OF_PROCESSES = "tfrl-processes-"
 _MARK = ".temporary"  # A file in the directories of `make_temporary`.
 
 
@@ -137,3 +139,29 @@ def _is_own_directory(path: str) -> bool:
         return False
     is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
     return is_own and stat.S_ISDIR(status.st_mode)
+
+
+@contextlib.contextmanager
+def temporary() -> Iterator[str]:
+    """Makes a temporary folder for a group of processes, deleted with the context.
+
+    AutoGraph writes a file for each function that it converts, and a killed process
+    leaves these files in the system's temporary folder, unless `use_temporary` gives
+    it this one. Folders whose makers were killed are deleted, too.
+
+    Yields:
+      The path of the folder.
+    """
+    remove_temporary(_OF_PROCESSES)
+    folder, lock = make_temporary(_OF_PROCESSES)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            lock.release()
+
+
+def use_temporary(folder: str) -> None:
+    """Puts the temporary files of this process, and of its children, into a folder."""
+    tempfile.tempdir = os.environ["TMPDIR"] = folder

@@ -21,7 +21,7 @@ from tfrl.policies import (
     policy_saver,
     tf_policy,
 )
-from tfrl.policies.saving import integrity
+from tfrl.policies.saving import saved_model
 from tfrl.train import interval_trigger, learner, step_per_second_tracker
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class PolicySavedModelTrigger(interval_trigger.IntervalTrigger):
             savers[learner.GREEDY_POLICY_SAVED_MODEL_DIR] = make_saver(greedy)
         for name, saver in savers.items():
             path = os.path.join(saved_model_dir, name)
-            if integrity.find_fault(path) is not None:
+            if saved_model.find_fault(path) is not None:
                 saver.save(path)
         self._saver: policy_saver.PolicySaver | async_policy_saver.AsyncPolicySaver = (
             async_policy_saver.AsyncPolicySaver(raw_saver)

@@ -28,7 +28,7 @@ from tfrl.losses.discounting import (
 )
 from tfrl.losses.elementwise import huber_loss, squared_loss
 from tfrl.savers.whole_checkpoints import Checkpointer
-from tfrl.specs.files import load_spec, save_spec
+from tfrl.specs.spec_proto import load_spec, save_spec
 from tfrl.utils import value_ops
 from tfrl.utils.actions import (
     clip_to_spec,

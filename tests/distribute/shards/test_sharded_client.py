@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.distribute import ShardedClient
-from tfrl.distribute.shards import home_shard, shard_keys
+from tfrl.distribute.shards import home_shard
+from tfrl.distribute.shards.shard import split_keys, tagged_keys
 from tfrl.replay_service.replay_sample import SampleInfo
 
 SPEC = {"x": tf.TensorSpec([1], tf.float32)}
@@ -132,7 +133,7 @@ def test_priorities_reach_their_shard_by_the_key_alone(addresses):
     info, values = draw(client, "equal", size=30, number=4)
     keys = dict(zip(values.tolist(), info.key.tolist(), strict=True))
     assert sorted(keys) == sorted(ITEMS)
-    assert [int(shard_keys.split(np.uint64(keys[i]))[0]) for i in (1, 12, 20)] == [
+    assert [int(split_keys(np.uint64(keys[i]))[0]) for i in (1, 12, 20)] == [
         0,
         1,
         2,
@@ -152,7 +153,7 @@ def test_keys_of_other_shards_and_wrong_priorities_are_refused(addresses):
     with pytest.raises(
         ValueError, match="key of shard 9, expected one of the 3 shards"
     ):
-        client.update_priorities(shard_keys.tagged(np.zeros(1, np.uint64), 9), [1.0])
+        client.update_priorities(tagged_keys(np.zeros(1, np.uint64), 9), [1.0])
     with pytest.raises(ValueError, match="got 2 for 1 keys"):
         client.update_priorities([1], [1.0, 2.0])
     with pytest.raises(ValueError, match="got the priority -1"):
@@ -167,7 +168,7 @@ def test_a_dataset_is_one_of_a_single_table(addresses):
     dataset = client.as_dataset(14)
     assert dataset.element_spec == single.element_spec
     sample = next(iter(dataset))
-    shards = shard_keys.split(sample.info.key.numpy())[0]
+    shards = split_keys(sample.info.key.numpy())[0]
     assert np.bincount(shards).tolist() == [4, 8, 2]
     np.testing.assert_array_equal(sample.data["x"][:, 0] // 10, shards)
 
@@ -176,7 +177,7 @@ def test_shards_give_whole_batches_in_turn(addresses):
     client = ShardedClient(addresses, "uniform")
     shards = []
     for sample in client.as_dataset(16, "size", mixed=False).take(14):
-        [shard] = set(shard_keys.split(sample.info.key.numpy())[0].tolist())
+        [shard] = set(split_keys(sample.info.key.numpy())[0].tolist())
         shards.append(shard)
         np.testing.assert_allclose(sample.info.probability, 1 / 7, rtol=1e-12)
     assert np.bincount(shards).tolist() == [4, 8, 2]
@@ -209,12 +210,12 @@ def test_a_shard_whose_limiter_waits_for_items_is_not_waited_for(addresses):
     writers = [client.living_client(m) for m in range(3)]
     writers[1].insert({"x": np.float32(1)}, {"empty": 1.0})
     with contextlib.closing(client.stream("equal")) as stream:
-        assert set(shard_keys.split(stream.next_batch(6)[0])[0]) == {1}
+        assert set(split_keys(stream.next_batch(6)[0])[0]) == {1}
         for m in (0, 2):
             writers[m].insert({"x": np.float32(m)}, {"empty": 1.0})
         found, deadline = set(), time.monotonic() + 30
         while found != {0, 1, 2} and time.monotonic() < deadline:
-            found = set(shard_keys.split(stream.next_batch(6)[0])[0].tolist())
+            found = set(split_keys(stream.next_batch(6)[0])[0].tolist())
     assert found == {0, 1, 2}
     client.reset()
     assert client.num_items() == 0
@@ -244,7 +245,7 @@ def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
 
     def shards():
         info = next(iterator).info
-        return shard_keys.split(info.key.numpy())[0], info
+        return split_keys(info.key.numpy())[0], info
 
     assert set(shards()[0]) == {0, 1}
     os.kill(servers[1].pid, signal.SIGKILL)
@@ -253,7 +254,7 @@ def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
     assert set(found) == {0}
     np.testing.assert_allclose(info.probability, 1 / 20)
     assert set(info.table_size.numpy()) == {20}
-    lost = shard_keys.tagged(np.zeros(1, np.uint64), 1)
+    lost = tagged_keys(np.zeros(1, np.uint64), 1)
     client.update_priorities(np.append(lost, info.key.numpy()[:1]), [7.0, 5.0])
 
     def append(writer):

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrl import agents, networks, replay_buffers, replay_service, train
 from tfrl.distribute import ShardedClient, ShardedReplayBuffer
-from tfrl.distribute.shards import shard_keys
+from tfrl.distribute.shards.shard import split_keys
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -96,7 +96,7 @@ def addresses(servers):
 
 
 def shards_of(keys):
-    return np.bincount(shard_keys.split(keys.numpy())[0], minlength=2).tolist()
+    return np.bincount(split_keys(keys.numpy())[0], minlength=2).tolist()
 
 
 def test_batches_are_those_of_a_buffer_of_one_server(agent, addresses):
@@ -131,7 +131,7 @@ def test_importance_weights_are_those_of_the_whole_for_equal_shares(
     )
     _, info = next(iter(buffer.as_dataset(BATCH_SIZE)))
     assert shards_of(info.keys) == [4, 4]
-    shards = shard_keys.split(info.keys.numpy())[0]
+    shards = split_keys(info.keys.numpy())[0]
     # Drawn with 1/2 * 1/12 and 1/2 * 1/4.
     np.testing.assert_allclose(info.probabilities, np.array([1 / 24, 1 / 8])[shards])
     # (16 P)^-0.5, with 16 P = 2/3 and 2; at most max_weight.

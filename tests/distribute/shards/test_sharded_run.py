@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from tfrl import agents, networks, replay_service, train
 from tfrl.distribute import HomeShard, ShardedClient, ShardedReplayBuffer
-from tfrl.distribute.shards import limiter_windows, shard_keys
+from tfrl.distribute.shards import limiter_windows
+from tfrl.distribute.shards.shard import split_keys
 from tfrl.replay_service import checkpointers, rate_limiters
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -93,7 +94,7 @@ def make_table(agent):
 def number_of_shards(iterator):
     """Returns how many shards have given the next batch."""
     keys = next(iterator)[1].key[:, 0].numpy()
-    return len(set(shard_keys.split(keys)[0].tolist()))
+    return len(set(split_keys(keys)[0].tolist()))
 
 
 def train_until(loop, condition):

@@ -91,3 +91,17 @@ def test_every_network_may_be_dueling_and_noisy(kind, dueling):
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="numbers_per_action"):
         networks.QNetwork(SPEC, ACTION, numbers_per_action=0)
+
+
+@pytest.mark.parametrize("outer", [(2,), (2, 5)])
+def test_logits_and_value_are_linear(outer):
+    head = value_head.PolicyValueHead(num_actions=4)
+    inputs = np.random.default_rng(0).normal(size=[*outer, 3]).astype(np.float32)
+    logits, value = head(inputs)
+    assert logits.shape == (*outer, 4)
+    assert value.shape == outer
+    policy_kernel, _, value_kernel, _ = head.get_weights()
+    np.testing.assert_allclose(logits, inputs @ policy_kernel, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        value, (inputs @ value_kernel)[..., 0], rtol=1e-5, atol=1e-6
+    )

@@ -14,7 +14,7 @@ from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Tas
 from tfrl.distribute.roles import actor, devices, evaluator, learner
 from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.replay_service.transport import connection
-from tfrl.system import function_process, supervisor, temporary_folders
+from tfrl.system import function_process, locked_directories, supervisor
 
 _Result = TypeVar("_Result")
 
@@ -49,7 +49,7 @@ class LocalLauncher:
                 task.title,
             )
 
-        with temporary_folders.make() as folder:
+        with locked_directories.temporary() as folder:
             yield [
                 supervisor.Member(task.title, functools.partial(start, task))
                 for task in plan.tasks
@@ -74,7 +74,7 @@ def _prepare_and_call(
       *arguments: Its arguments.
     """
     connection.set_default_token(token)
-    temporary_folders.use(folder)
+    locked_directories.use_temporary(folder)
     return function(*arguments)
 
 

@@ -6,7 +6,8 @@ from tfrl import replay_buffers, replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.roles import evaluator, reports
-from tfrl.distribute.shards import limiter_windows, shard_keys
+from tfrl.distribute.shards import limiter_windows
+from tfrl.distribute.shards.shard import MOST_ITEMS, MOST_SHARDS
 from tfrl.distribute.weights import shared_weights, weight_versions
 from tfrl.specs import tensor_spec
 
@@ -75,13 +76,13 @@ def divided(
     if num_shards == 1:
         return table
     whole = table.info.max_size
-    most = min(whole, shard_keys.MOST_SHARDS)
-    least = -(-whole // shard_keys.MOST_ITEMS)
+    most = min(whole, MOST_SHARDS)
+    least = -(-whole // MOST_ITEMS)
     if not least <= num_shards <= most:
         raise ValueError(
             f"num_shards: got {num_shards} for a table of max_size {whole}, expected "
             f"{least} to {most}, so that each shard has 1 to "
-            f"{shard_keys.MOST_ITEMS} items."
+            f"{MOST_ITEMS} items."
         )
     part = table.replace(
         max_size=-(-whole // num_shards),

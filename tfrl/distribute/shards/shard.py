@@ -1,14 +1,27 @@
-"""One of several replay servers, for a client of all of them."""
+"""One of several replay servers, and the keys of its items, for a client of all."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from tfrl import replay_service
 from tfrl.replay_service import errors, table_info
 
 # The errors of a call if a server does not answer.
 SILENCE = (errors.DeadlineExceededError, errors.ReplayUnavailable)
+# A server's key has the number of the item's insert in its upper 32 bits and the item's
+# row in the lower 32, see `replay_service.engine.tables.columns`. A table of at most
+# `MOST_ITEMS` items leaves the upper 8 bits of the row at zero. A client puts the
+# number of the shard there when it receives the key and takes it away when it sends the
+# key. So servers, their messages and their checkpoints know nothing of shards.
+MOST_SHARDS = 256
+# A table has slightly more rows than items.
+MOST_ITEMS = (1 << 24) - 1024
+
+_SHIFT = np.uint64(24)
+_MASK = np.uint64((MOST_SHARDS - 1) << 24)
 
 
 class Shard:
@@ -87,3 +100,23 @@ class Shard:
         elif priority > 0.0:
             # The server computes probability = priority**exponent / mass.
             self.mass = priority**self._exponent / probability
+
+
+def tagged_keys(keys: np.ndarray, shard: int) -> np.ndarray:
+    """Puts the number of a server's shard into its keys, uint64 `[N]`.
+
+    Args:
+      keys: The keys that the server has sent, uint64 `[N]`.
+      shard: The number of the shard, below `MOST_SHARDS`.
+    """
+    return keys | np.uint64(shard) << _SHIFT
+
+
+def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the shard of each key, int64 `[N]`, and the server's key, uint64 `[N]`.
+
+    Args:
+      keys: uint64 `[N]`, results of `tagged_keys`.
+    """
+    keys = np.asarray(keys, np.uint64)
+    return ((keys & _MASK) >> _SHIFT).astype(np.int64), keys & ~_MASK

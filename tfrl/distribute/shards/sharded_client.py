@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl import replay_service
-from tfrl.distribute.shards import (
-    batch_shares,
-    limiter_windows,
-    shard_keys,
-    sharded_stream,
+from tfrl.distribute.shards import batch_shares, limiter_windows, sharded_stream
+from tfrl.distribute.shards.shard import (
+    MOST_ITEMS,
+    MOST_SHARDS,
+    SILENCE,
+    Shard,
+    split_keys,
 )
-from tfrl.distribute.shards.shard import SILENCE, Shard
 from tfrl.replay_service import errors, table_info
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.writing.stream import BATCH
@@ -84,9 +85,9 @@ class ShardedClient:
         """
         self._resolve = addresses if callable(addresses) else lambda: addresses
         found = list(self._resolve())
-        if not 1 <= len(found) <= shard_keys.MOST_SHARDS:
+        if not 1 <= len(found) <= MOST_SHARDS:
             raise ValueError(
-                f"addresses: got {len(found)}, expected 1 to {shard_keys.MOST_SHARDS}; "
+                f"addresses: got {len(found)}, expected 1 to {MOST_SHARDS}; "
                 "start a replay server, or fewer and larger ones."
             )
         self._table = table
@@ -348,7 +349,7 @@ class ShardedClient:
             )
 
     def _split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        numbers, own = shard_keys.split(keys)
+        numbers, own = split_keys(keys)
         if numbers.size and numbers.max() >= self.num_shards:
             raise ValueError(
                 f"keys: got a key of shard {numbers.max()}, expected one of the "
@@ -445,9 +446,9 @@ def _watch(
 
 def _check_tables(infos: Sequence[table_info.TableInfo]) -> None:
     largest = max(info.max_size for info in infos)
-    if largest > shard_keys.MOST_ITEMS:
+    if largest > MOST_ITEMS:
         raise ValueError(
-            f"table: got max_size {largest}, expected at most {shard_keys.MOST_ITEMS} "
+            f"table: got max_size {largest}, expected at most {MOST_ITEMS} "
             "items in each shard, so that keys have room for the shard; lower max_size "
             "or use more shards."
         )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tfrl.distribute.shards import batch_shares, shard_keys
-from tfrl.distribute.shards.shard import Shard
+from tfrl.distribute.shards import batch_shares
+from tfrl.distribute.shards.shard import Shard, tagged_keys
 from tfrl.replay_service import errors
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import sampler
@@ -220,7 +220,7 @@ class ShardedStream:
         for number, rows in draft.parts:
             # A shard without a share has given its rows instead of other shards.
             share = draft.share[number] or draft.drawn[number] / count
-            info.key[rows] = shard_keys.tagged(info.key[rows], number)
+            info.key[rows] = tagged_keys(info.key[rows], number)
             info.probability[rows] *= share
         info.table_size[:] = sum(
             reader.shard.size for reader in self._readers if reader.shard.is_alive

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.environments.native import dynamics as dynamics_lib
-from tfrl.specs import sizes, tensor_spec
+from tfrl.specs import matching, tensor_spec
 from tfrl.utils import nest_utils
 
 # Stateful operations that are allowed: parameters may be read from variables.
@@ -40,8 +40,8 @@ def check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
 
 def _check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
     """Traces each function once, and returns the nest of specs of a state."""
-    sizes.check_not_empty(dynamics.observation_spec, "observation_spec")
-    sizes.check_not_empty(dynamics.action_spec, "action_spec")
+    matching.check_not_empty(dynamics.observation_spec, "observation_spec")
+    matching.check_not_empty(dynamics.action_spec, "action_spec")
     initial = _trace(
         "initial", dynamics.initial, _random_spec(batch_size, dynamics, "initial")
     )

@@ -1,11 +1,14 @@
-"""Records constructors' arguments; inspects the signatures of `__init__` and `call`."""
+"""Records constructors' arguments, by which `copy.deepcopy` copies a layer."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any, Self
 
-from tfrl.networks.construction import deep_copies
+import tensorflow as tf
+
+from tfrl.networks.construction import seeding
+from tfrl.savers import input_specs
 from tfrl.utils import tracking
 
 
@@ -28,7 +31,7 @@ class Recorded(tracking.Untracked):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Returns a layer of the same arguments, whose weights are new and equal."""
         del memo  # `copy.deepcopy` itself looks up and adds the layer.
-        copied: Self = deep_copies.deep_copy(self)
+        copied: Self = deep_copy(self)
         return copied
 
 
@@ -98,3 +101,50 @@ def parameters_of_call(call: Any) -> tuple[tuple[str, ...], bool]:
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
     return tuple(names), takes_any
+
+
+def deep_copy(layer: Any) -> Any:
+    """Returns a layer of the same arguments, whose weights are new and equal.
+
+    Keras copies a layer by writing it to a file, which fails for functions, and for
+    layers that build their inner layers when they are called.
+
+    Args:
+      layer: A Network or a `RecordedLayer`.
+
+    Raises:
+      ValueError: The layer has weights, but the specs of its inputs are not known.
+      TypeError: An inner layer cannot be copied.
+    """
+    seed = layer._arguments.get("seed")
+    if hasattr(layer, "copy") and isinstance(seed, int):
+        # Without the seed it would be a copy with other initial weights.
+        copied = layer.copy(seed=seed)
+    else:
+        copied = seeding.copy_layer(layer)
+    if layer.built and layer.variables:
+        _create_variables(copied, layer)
+        pairs = zip(copied.variables, layer.variables, strict=True)
+        for variable, original in pairs:
+            variable.assign(original)
+    copied.trainable = layer.trainable
+    return copied
+
+
+def _create_variables(copied: Any, layer: Any) -> None:
+    if getattr(layer, "input_tensor_spec", None) is not None:
+        copied.create_variables(layer.input_tensor_spec)
+        return
+    specs = input_specs.recall(layer)
+    if specs is None:
+        raise ValueError(
+            f"copy.deepcopy: the inputs of {layer.name!r} are not known, expected a "
+            "layer that was called with tensors; call tfrl.acme.tf.utils."
+            "create_variables(layer, [spec]) before its first call."
+        )
+    copied(
+        *tf.nest.map_structure(
+            lambda spec: tf.zeros([size or 1 for size in spec.shape], spec.dtype),
+            specs,
+        )
+    )

@@ -1,8 +1,8 @@
 """The last layers of networks: action values, a policy and a value, distributions.
 
 >>> import tensorflow as tf
->>> from tfrl.networks.heads import policy_value
->>> logits, value = policy_value.PolicyValueHead(num_actions=3)(tf.zeros([7, 64]))
+>>> from tfrl.networks.heads import value_head
+>>> logits, value = value_head.PolicyValueHead(num_actions=3)(tf.zeros([7, 64]))
 >>> logits.shape, value.shape
 (TensorShape([7, 3]), TensorShape([7]))
 """

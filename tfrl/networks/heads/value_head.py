@@ -1,4 +1,4 @@
-"""ValueHead: the last layers of a Q-network."""
+"""The last layers of Q-networks, and of a policy with a value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import utils
-from tfrl.networks.construction import seeding
-from tfrl.networks.layers import noisy
+from tfrl.networks.construction import recorded_layer, seeding
+from tfrl.networks.layers import dense, noisy
 from tfrl.utils import number_checks
 
 
@@ -132,3 +132,24 @@ def _last(
         bias_initializer=keras.initializers.Constant(-0.2),
         dtype=dtype,
     )
+
+
+@keras.saving.register_keras_serializable("tfrl")
+class PolicyValueHead(recorded_layer.RecordedLayer):
+    """Returns `(logits, value)` by two dense layers, as IMPALA's networks do."""
+
+    def __init__(self, num_actions: int, **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          num_actions: The number of actions.
+          **kwargs: Passed to `keras.layers.Layer`.
+        """
+        super().__init__(**kwargs)
+        (self._policy_layer,) = dense.layers([num_actions])
+        (self._value_layer,) = dense.layers([1])
+
+    def call(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns logits `[..., num_actions]` and values `[...]` of `[..., n]`."""
+        value = tf.squeeze(self._value_layer(inputs), axis=-1)
+        return self._policy_layer(inputs), value

@@ -5,6 +5,5 @@ from . import dense as dense
 from . import dropout as dropout
 from . import encoders as encoders
 from . import initializers as initializers
-from . import multiplexers as multiplexers
 from . import noisy as noisy
 from . import preprocessing as preprocessing

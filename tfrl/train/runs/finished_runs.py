@@ -12,7 +12,7 @@ import os
 import pathlib
 from typing import Any
 
-from tfrl.system import checksum, files
+from tfrl.system import files
 from tfrl.train.runs import run_files
 
 NAME = "finished.json"
@@ -77,4 +77,4 @@ def _describe_files(path: pathlib.Path) -> dict[str, Any]:
 
 def _checksum(path: pathlib.Path) -> int:
     with path.open("rb") as file:
-        return checksum.crc32(file)
+        return files.crc32(file)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfrl.replay_service import errors
-from tfrl.system import disk_space
+from tfrl.system import files
 
 
 class FullDiskError(OSError):
@@ -40,7 +40,7 @@ def explaining() -> Iterator[None]:
 def _describe(error: Any) -> str | None:
     """Returns the text of a full disk's error; None for other errors."""
     if isinstance(error, OSError):
-        if error.errno is None or not disk_space.is_used_up(error):
+        if error.errno is None or not files.is_disk_full(error):
             return None
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}"
@@ -57,7 +57,7 @@ def _describe(error: Any) -> str | None:
 
 def _find(message: str) -> str | None:
     """Returns the part of a message about a full disk, or None."""
-    for code in disk_space.CODES:
+    for code in files.DISK_FULL:
         text = os.strerror(code)
         found = re.search(rf"(\S+); {re.escape(text)}", message)
         if found:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tfrl.agents import tf_agent
 from tfrl.policies import policy_saver
-from tfrl.policies.saving import integrity
+from tfrl.policies.saving import saved_model
 from tfrl.system import files, log
 from tfrl.train.runs import run_directory
 
@@ -56,7 +56,7 @@ class SavedPolicies:
         """
         for target in targets:
             _recover(target)
-            fault = integrity.find_fault(target)
+            fault = saved_model.find_fault(target)
             if fault is None:
                 continue
             self.save(target)

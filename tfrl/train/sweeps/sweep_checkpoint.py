@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.savers import whole_checkpoints
-from tfrl.system import checksum, files
+from tfrl.system import files
 from tfrl.train.runs import full_disk
 
 
@@ -85,7 +85,7 @@ class SweepCheckpoint:
         ):
             np.savez(file, allow_pickle=False, **named)
             file.seek(0)
-            file.write(_trailer(checksum.crc32(file)))
+            file.write(_trailer(files.crc32(file)))
             file.flush()
             os.fsync(file.fileno())
 
@@ -152,6 +152,6 @@ def _check_whole(path: pathlib.Path) -> None:
         if end.startswith(_ZIP_END):
             return
         file.seek(0)
-        found = _trailer(checksum.crc32(file, max(0, size - trailer_size)))
+        found = _trailer(files.crc32(file, max(0, size - trailer_size)))
     if end[-trailer_size:] != found:
         raise ValueError("its checksum is wrong")

@@ -18,7 +18,7 @@ from tfrl.replay_service import (
 )
 from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
 from tfrl.replay_service.engine.serving import service
-from tfrl.system import checksum
+from tfrl.system import files
 
 SCHEMA = (("float32", (3,)), ("int64", ()), ("bfloat16", (2,)), ("uint8", (0,)))
 IMAGES = (("uint8", (64, 64)), ("int64", ()))
@@ -426,7 +426,7 @@ def test_no_file_is_unpickled(filled, tmp_path):
     with open(file, "rb") as opened:
         done["files"]["slots.npy"] = [
             file.stat().st_size,
-            checksum.crc32(opened),
+            files.crc32(opened),
         ]
     (path / "DONE").write_text(json.dumps(done))
     with pytest.raises(ValueError, match=r"[Oo]bject"):

@@ -12,7 +12,7 @@ from tfrl import absent
 from tfrl.acme.tf.networks import duelling, embedding, vision
 from tfrl.acme.tf.networks.vision import AtariTorso as AtariTorso
 from tfrl.networks import network, sequential
-from tfrl.networks.heads import policy_value
+from tfrl.networks.heads import value_head
 
 __getattr__, __path__ = absent.explained(__name__)
 
@@ -140,7 +140,7 @@ class IMPALAAtariNetwork(_AtariNetwork):
             keras.layers.LSTMCell(256),
             keras.layers.Dense(256),
             tf.nn.relu,
-            policy_value.PolicyValueHead(num_actions),
+            value_head.PolicyValueHead(num_actions),
         ]
         super().__init__(layers, input_tensor_spec, name or type(self).__name__, seed)
 

@@ -1,3 +1,3 @@
 """Logits of a policy and a value."""
 
-from tfrl.networks.heads.policy_value import PolicyValueHead as PolicyValueHead
+from tfrl.networks.heads.value_head import PolicyValueHead as PolicyValueHead

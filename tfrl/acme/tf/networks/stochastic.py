@@ -66,11 +66,11 @@ class ApproximateMode(DistributionLayer):
         """Returns a distribution that has `mode()`."""
         import tensorflow_probability as tfp
 
-        from tfrl.distributions import approximate_mode
+        from tfrl.distributions import squash_to_spec
 
         if not isinstance(inputs, tfp.distributions.TransformedDistribution):
             return inputs
-        return approximate_mode.ApproximateModeDistribution(
+        return squash_to_spec.ApproximateModeDistribution(
             inputs.distribution, inputs.bijector
         )
 

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tfrl.system import checksum, locked_directories, log
+from tfrl.system import files, locked_directories, log
 
 FORMAT = 1
 
@@ -291,7 +291,7 @@ def _problem(directory: Path) -> str | None:
                 there = os.fstat(file.fileno()).st_size
                 if there != size:
                     return f"its file {name} has {there} bytes, expected {size}"
-                if checksum.crc32(file) != expected_sum:
+                if files.crc32(file) != expected_sum:
                     return f"its file {name} has a wrong checksum"
         except OSError as error:
             return f"its file {name} cannot be read ({error.strerror})"

@@ -21,7 +21,7 @@ import numpy as np
 from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import checkpoint_files
 from tfrl.replay_service.engine.storage import layouts, step_store
-from tfrl.system import disk_space
+from tfrl.system import files
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _CHUNK = 4 << 20  # Bytes of steps that are copied together.
@@ -169,7 +169,7 @@ def write(taken: ServerSnapshot, path: str, before: str | None = None) -> str:
             meta = _meta_of(tables, items, stores, taken.writers)
             return writer.finish(meta, before)
     except OSError as error:
-        if disk_space.is_used_up(error):
+        if files.is_disk_full(error):
             raise errors.ResourceExhaustedError(
                 f"There is no room for a checkpoint in {path}: {error}. Free some "
                 "space, or give the server another directory."

@@ -3,7 +3,7 @@
 Each item occupies a row. Its key holds the number of its insert (modulo 2**32) in the
 upper half and its row in the lower half, so no dictionary is needed to find it. The
 upper eight bits of the row are zero in tables of less than 2**24 rows, where clients of
-several servers put the number of the server: see `tfrl.distribute.shards.shard_keys`.
+several servers put the number of the server: see `tfrl.distribute.shards.shard`.
 """
 
 from __future__ import annotations

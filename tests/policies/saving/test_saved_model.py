@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.policies import policy_saver, random_tf_policy
-from tfrl.policies.saving import integrity
+from tfrl.policies.saving import saved_model
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -26,13 +26,13 @@ def policy(saved, tmp_path):
 
 
 def test_a_whole_policy_has_no_fault(policy):
-    assert integrity.find_fault(policy) is None
+    assert saved_model.find_fault(policy) is None
 
 
 def test_a_missing_policy_and_a_file_in_its_place_are_faults(tmp_path):
-    assert integrity.find_fault(tmp_path / "policy") == "is missing"
+    assert saved_model.find_fault(tmp_path / "policy") == "is missing"
     (tmp_path / "policy").write_text("")
-    assert integrity.find_fault(tmp_path / "policy") == "is not a directory"
+    assert saved_model.find_fault(tmp_path / "policy") == "is not a directory"
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_a_file_that_is_missing_or_cut_short_is_a_fault(policy, name, size):
         (policy / name).unlink()
     else:
         (policy / name).write_bytes((policy / name).read_bytes()[:size])
-    assert integrity.find_fault(policy).startswith("is damaged (")
+    assert saved_model.find_fault(policy).startswith("is damaged (")
 
 
 def test_a_file_that_never_ends_is_a_fault(policy):
     (policy / "saved_model.pb").unlink()
     (policy / "saved_model.pb").symlink_to("/dev/zero")
-    fault = integrity.find_fault(policy)
+    fault = saved_model.find_fault(policy)
     assert fault == "is damaged (OSError: saved_model.pb is no file)"
 
 
@@ -64,4 +64,4 @@ def test_variables_that_do_not_match_their_checksums_are_a_fault(policy):
     path = policy / "variables" / "variables.data-00000-of-00001"
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert "hecksum" in integrity.find_fault(policy)
+    assert "hecksum" in saved_model.find_fault(policy)

@@ -2,23 +2,23 @@
 
 import numpy as np
 
-from tfrl.distribute.shards import shard_keys
+from tfrl.distribute.shards.shard import MOST_SHARDS, split_keys, tagged_keys
 from tfrl.replay_service.engine.tables import columns
 
 
 def test_every_key_comes_back_with_its_shard():
     random = np.random.default_rng(0)
-    shards = np.repeat(np.arange(shard_keys.MOST_SHARDS), 4)
+    shards = np.repeat(np.arange(MOST_SHARDS), 4)
     numbers = random.integers(0, 2**32, len(shards), dtype=np.uint64)
     rows = random.integers(0, 2**24, len(shards), dtype=np.uint64)
     rows[:4] = 0, 2**24 - 1, 1, 2**23
     numbers[:4] = 0, 2**32 - 1, 2**32 - 1, 0
     keys = numbers << np.uint64(32) | rows
     tagged = np.concatenate(
-        [shard_keys.tagged(keys[i : i + 1], int(m)) for i, m in enumerate(shards)]
+        [tagged_keys(keys[i : i + 1], int(m)) for i, m in enumerate(shards)]
     )
     assert len(np.unique(tagged)) == len(keys)
-    found, own = shard_keys.split(tagged)
+    found, own = split_keys(tagged)
     np.testing.assert_array_equal(found, shards)
     np.testing.assert_array_equal(own, keys)
 
@@ -27,6 +27,6 @@ def test_a_tables_own_keys_are_those_of_shard_0():
     table = columns.Columns(max_size=10)
     rows = table.take_rows(5)
     table.write(rows, np.ones(5), np.zeros(5, np.int64), np.zeros(5, np.int64))
-    found, own = shard_keys.split(table.keys[rows])
+    found, own = split_keys(table.keys[rows])
     np.testing.assert_array_equal(found, np.zeros(5))
     np.testing.assert_array_equal(own, table.keys[rows])

@@ -14,7 +14,7 @@ from tfrl.environments import test_envs, tf_py_environment
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
 from tfrl.replay_buffers.reverb import reverb_dataset
-from tfrl.replay_service.transport import control_connections
+from tfrl.replay_service import client_pools
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 
@@ -249,13 +249,13 @@ def test_autograph_converts_the_functions_of_the_caller_alone(make_buffer, monke
 def test_the_service_is_not_converted(make_buffer, monkeypatch):
     buffer = make_buffer()
     callers = []
-    request = control_connections.ControlConnections.request
+    request = client_pools.ControlConnections.request
 
     def spy(*args, **kwargs):
         callers.extend(frame.filename for frame in inspect.stack())
         return request(*args, **kwargs)
 
-    monkeypatch.setattr(control_connections.ControlConnections, "request", spy)
+    monkeypatch.setattr(client_pools.ControlConnections, "request", spy)
     assert int(tf.function(buffer.num_frames)()) == 0
     assert any(name.endswith("client.py") for name in callers)
     assert not any("autograph" in name for name in callers)

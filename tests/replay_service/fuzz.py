@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
-from tfrl.replay_service.transport import framing, preamble, tls, wire
+from tfrl.replay_service.transport import framing, tls, wire
 
 _TABLES = ("table", "other")
 _VALUES: tuple[Any, ...] = (
@@ -253,9 +253,9 @@ class RemoteStreams(Streams):
     def opened(self) -> socket.socket:
         """Returns a connection that the server has admitted."""
         connection = self._encrypted(self._raw())
-        connection.sendall(preamble.of_client(None))
-        first = connection.recv(len(preamble.MAGIC))
-        assert first == preamble.MAGIC, first
+        connection.sendall(framing.preamble_of_client(None))
+        first = connection.recv(len(framing.MAGIC))
+        assert first == framing.MAGIC, first
         return connection
 
     def connect(self) -> socket.socket:
@@ -264,7 +264,7 @@ class RemoteStreams(Streams):
         if self._rng.random() < 0.03:
             connection.sendall(self._noise())
         connection = self._encrypted(connection)
-        first = preamble.of_client(None)
+        first = framing.preamble_of_client(None)
         if self._rng.random() < 0.05:
             first = self._rng.choice((first[:20], self._noise(), first + self._noise()))
         connection.sendall(first)

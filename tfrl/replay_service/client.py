@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import functools
+import numbers
 import operator
-import os
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tree
 
-from tfrl.replay_service import errors, table_info, whole_numbers
+from tfrl.replay_service import client_pools, errors, table_info
+from tfrl.replay_service.client_pools import ControlConnections
 from tfrl.replay_service.replay_sample import ReplaySample
-from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 from tfrl.replay_service.transport import addresses, wire
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport.control_connections import ControlConnections
-from tfrl.replay_service.writing import inserts as client_inserts
 from tfrl.replay_service.writing.sequence_writer import Writer
 from tfrl.specs import spec_json
 
@@ -75,11 +72,10 @@ class Client:
             "timeout": timeout,
         }
         self._control = ControlConnections(functools.partial(self._connect, "control"))
-        self._inserts = client_inserts.ClientInserts(
+        self._inserts = client_pools.ClientInserts(
             functools.partial(self._trajectory_writer, 1, by_steps=True)
         )
-        self._samples = client_samples.ClientSamples(server_address, self._access)
-        _CLIENTS.add(self)
+        self._samples = client_pools.ClientSamples(server_address, self._access)
 
     def __reduce__(self) -> Any:
         """Pickles the address and the arguments of the constructor."""
@@ -228,14 +224,14 @@ class Client:
         structure = None
         if unpack_as_table_signature:
             structure = self._structure(table)
-        whole_numbers.check("num_samples", num_samples, -1)
+        _check_integer("num_samples", num_samples, -1)
         if num_samples == 0:
             raise ValueError("max_samples (0) must be -1 or >= 1")
         if table not in self._control.tables():
             raise RuntimeError(f"Priority table {table} was not found")
         for info, data in self._samples.draw(table, num_samples):
             if emit_timesteps:
-                steps = client_samples.steps(data)
+                steps = client_pools.steps(data)
                 yield [ReplaySample(info, _unflatten(structure, s)) for s in steps]
             else:
                 yield ReplaySample(info, _unflatten(structure, data))
@@ -262,7 +258,7 @@ class Client:
             items differ in shape.
           ReplayUnavailable: If no server answers.
         """
-        whole_numbers.check("batch_size", batch_size, 1)
+        _check_integer("batch_size", batch_size, 1)
         structure = self._structure(table)
         info, data = self._samples.draw_batch(table, batch_size)
         return ReplaySample(info, _unflatten(structure, data))
@@ -404,20 +400,14 @@ class Client:
             return None
         return spec_json.decode(signature, lambda _: None)
 
-    def _after_fork(self) -> None:
-        self._inserts.after_fork()
 
-
-_CLIENTS: weakref.WeakSet[Client] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for client in list(_CLIENTS):
-        client._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+def _check_integer(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, numbers.Integral):
+        raise TypeError(
+            f"{name}: got {value!r}, expected an integer; round it, as in n // 2."
+        )
+    if value < least:
+        raise ValueError(f"{name}: got {value}, expected at least {least}; raise it.")
 
 
 def _make_client(server_address: str, access: dict[str, Any]) -> Client:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import own_servers
+from tfrl.replay_service.transport import addresses
 from tfrl.system import child_errors, interpreter
 
 _CODE = (
@@ -82,7 +82,7 @@ class ServerProcess:
         self._directory = message.get("directory")
         assert self._process.stdout is not None
         self._process.stdout.close()
-        own_servers.add(self.port, self.death)
+        addresses.add_own_server(self.port, self.death)
 
     def wait(self, timeout: float) -> bool:
         """Waits for `stop` to end the process; returns whether the process has ended.
@@ -138,7 +138,7 @@ class ServerProcess:
         if self._owner != os.getpid() or self._stopped:
             return  # A forked copy of the owner must not end the process.
         self._stopped = True
-        own_servers.remove(self.port, self.death)
+        addresses.remove_own_server(self.port, self.death)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # Else it assumes this process dead.
             self._process.stdin.write(_STOP)

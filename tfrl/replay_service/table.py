@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import numbers
 import weakref
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Protocol
@@ -11,7 +12,6 @@ from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
     table_info,
-    whole_numbers,
 )
 from tfrl.specs import spec_json
 
@@ -76,10 +76,8 @@ class Table:
         """
         if not isinstance(name, str) or not name:
             raise ValueError(f"name must be nonempty, got {name!r}.")
-        max_size = whole_numbers.from_number("max_size", max_size)
-        max_times_sampled = whole_numbers.from_number(
-            "max_times_sampled", max_times_sampled
-        )
+        max_size = _whole("max_size", max_size)
+        max_times_sampled = _whole("max_times_sampled", max_times_sampled)
         if max_size <= 0:
             raise ValueError(f"max_size ({max_size}) must be a positive integer")
         _check_kind("sampler", sampler, item_selectors.ItemSelector)
@@ -279,3 +277,10 @@ def _check_kind(argument: str, value: Any, kind: type) -> None:
             f"{kind.__name__}, such as those in tfrl.replay_service."
             f"{kind.__module__.rpartition('.')[2]}."
         )
+
+
+def _whole(name: str, value: Any) -> int:
+    """Returns a number without a fraction, such as 1e6, as an integer."""
+    if isinstance(value, numbers.Real) and (number := float(value)).is_integer():
+        return int(number)
+    raise TypeError(f"{name}: got {value!r}, expected a whole number; round it.")

@@ -10,12 +10,11 @@ import tensorflow as tf
 import tree
 
 from tfrl.compilation.python_calls import graph_calls
+from tfrl.replay_service import client_pools, signatures
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
-from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.sampler import SampleStream
 from tfrl.replay_service.sampling.sampler_session import SamplerSession
-from tfrl.replay_service.transport import idle_pool
 from tfrl.specs import spec_json
 
 
@@ -63,7 +62,7 @@ class TFClient:
         with tf.init_scope(), tf.device("CPU:0"):
             # Orders the operations of a graph.
             self._order = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._idle = idle_pool.IdlePool(SamplerSession.close)
+        self._idle = client_pools.IdlePool(SamplerSession.close)
 
     @property
     def server_address(self) -> str:
@@ -183,12 +182,12 @@ class TFClient:
         data = rows[len(SampleInfo._fields) :]
         columns = [(array.dtype, array.shape[1:]) for array in data]
         if signature is not None:
-            sample_checks.check_rows(name, signature, columns)
+            signatures.check_rows(name, signature, columns)
         expected = [
             spec_json.Leaf(None, np.dtype(dtype.as_numpy_dtype).name, "?")
             for dtype in dtypes
         ]
-        sample_checks.check_rows(name, expected, columns)
+        signatures.check_rows(name, expected, columns)
         return [array[0, ...] for array in rows]
 
     def _insert(

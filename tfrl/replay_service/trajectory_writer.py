@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import functools
 import math
+import numbers
 import sys
 from collections.abc import Callable
 from typing import Any, Self
@@ -13,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import tree
 
-from tfrl.replay_service import errors, whole_numbers
+from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.writing import background_flusher
 from tfrl.replay_service.writing.buffers import StepBuffers
@@ -395,8 +396,8 @@ def _sorted(keys: tuple[Any, ...]) -> list[Any]:
     return sorted(keys)
 
 
-def _check_keep(num_keep_alive_refs: int) -> None:
-    if not whole_numbers.is_whole(num_keep_alive_refs) or num_keep_alive_refs < 1:
+def _check_keep(num_keep_alive_refs: Any) -> None:
+    if not isinstance(num_keep_alive_refs, numbers.Integral) or num_keep_alive_refs < 1:
         raise ValueError(
             f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
         )

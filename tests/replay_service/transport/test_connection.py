@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import connection, preamble, tcp_connection, wire
+from tfrl.replay_service.transport import connection, framing, tcp_connection, wire
 
 
 class _Server:
@@ -79,8 +79,10 @@ class _Server:
     def _serve(self, accepted: socket.socket) -> None:
         file = accepted.makefile("rb")
         if accepted.family != socket.AF_UNIX:
-            accepted.sendall(preamble.MAGIC)
-            if file.read(preamble.SIZE) != preamble.of_client(self.token):
+            accepted.sendall(framing.MAGIC)
+            if file.read(framing.PREAMBLE_SIZE) != framing.preamble_of_client(
+                self.token
+            ):
                 refusal = {"code": "unauthenticated", "message": "Wrong token."}
                 message = b"".join(wire.encode(wire.ERROR, refusal))
                 accepted.sendall(struct.pack("<I", len(message)) + message)

@@ -134,3 +134,14 @@ def test_another_beginning_is_told_at_once(data):
     reader.received(len(data))
     with pytest.raises(errors.ProtocolError, match="not a tfrl replay service"):
         reader.next_message()
+
+
+def test_each_token_has_bytes_of_its_own():
+    tokens = (None, "", "\0", "a", "a\0", "b", "nö", "a" * 99)
+    made = [framing.preamble_of_client(token) for token in tokens]
+    assert len(set(made)) == len(made)
+    for first in made:
+        assert first.startswith(framing.MAGIC)
+        assert len(first) == framing.PREAMBLE_SIZE
+    assert framing.preamble_of_client("a") == framing.MAGIC + framing.token_digest("a")
+    assert b"a" * 9 not in made[-1]

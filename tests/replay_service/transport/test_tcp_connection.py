@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import framing, preamble, tcp_connection, wire
+from tfrl.replay_service.transport import framing, tcp_connection, wire
 
 DATA = pathlib.Path(__file__).parents[1] / "data"
 CERTIFICATE = (DATA / "certificate.pem").read_bytes()
@@ -39,18 +39,18 @@ def test_the_token_comes_before_the_first_message():
     seen = []
 
     def serve(accepted):
-        seen.append(accepted.recv(preamble.SIZE, socket.MSG_WAITALL))
+        seen.append(accepted.recv(framing.PREAMBLE_SIZE, socket.MSG_WAITALL))
         seen.append(accepted.recv(8, socket.MSG_WAITALL))
         answer = wire.encode(wire.WELCOME, {"a": 1})
-        accepted.sendall(preamble.MAGIC[:2])
-        accepted.sendall(b"".join([preamble.MAGIC[2:], *framing.pack(answer, 100)]))
+        accepted.sendall(framing.MAGIC[:2])
+        accepted.sendall(b"".join([framing.MAGIC[2:], *framing.pack(answer, 100)]))
 
     with listening(serve) as address:
         stream = tcp_connection.connect(address, None, "a token", 10.0)
         stream.send([b"1234"])
         assert wire.decode(stream.receive(10.0)).meta == {"a": 1}
         stream.close()
-    assert seen == [preamble.of_client("a token"), b"\4\0\0\0001234"]
+    assert seen == [framing.preamble_of_client("a token"), b"\4\0\0\0001234"]
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\3\3\0\x40\2"])

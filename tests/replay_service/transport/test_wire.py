@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 
 HEAD = struct.Struct("<2sBBIH")
 
@@ -120,10 +120,13 @@ def test_truncated_or_garbled_messages_raise_nothing_else():
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ("x" * limits.JSON_BYTES, "bytes of JSON in a message, expected at most"),
-        ([0] * limits.JSON_VALUES, "values in the JSON of a message, expected at most"),
-        ([[]] * limits.JSON_VALUES, "values in the JSON of a message"),
-        ([{"a": 0}] * (limits.JSON_VALUES // 2), "values in the JSON of a message"),
+        ("x" * wire.MAX_JSON_BYTES, "bytes of JSON in a message, expected at most"),
+        (
+            [0] * wire.MAX_JSON_VALUES,
+            "values in the JSON of a message, expected at most",
+        ),
+        ([[]] * wire.MAX_JSON_VALUES, "values in the JSON of a message"),
+        ([{"a": 0}] * (wire.MAX_JSON_VALUES // 2), "values in the JSON of a message"),
     ],
 )
 def test_the_json_of_requests_is_limited_before_it_is_parsed(values, text, monkeypatch):
@@ -139,5 +142,5 @@ def test_the_json_of_requests_is_limited_before_it_is_parsed(values, text, monke
 
 
 def test_a_request_at_the_limit_is_read():
-    values = [0] * (limits.JSON_VALUES - 3)
+    values = [0] * (wire.MAX_JSON_VALUES - 3)
     assert wire.decode(join(1, {"a": values}), is_request=True).meta == {"a": values}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 from tfrl.replay_service.writing import items
 
 
@@ -54,13 +54,13 @@ def test_a_message_has_a_number_of_references_at_most(monkeypatch):
 
 
 def test_a_message_has_as_many_groups_as_arrays_fit():
-    parts = split(groups(*[1] * 50), 64, num_columns=limits.COLUMNS)
+    parts = split(groups(*[1] * 50), 64, num_columns=wire.MAX_COLUMNS)
     assert max(map(len, parts)) == 31
-    assert 1 + limits.COLUMNS + 3 * 31 <= wire.MAX_ARRAYS
+    assert 1 + wire.MAX_COLUMNS + 3 * 31 <= wire.MAX_ARRAYS
     assert sum(map(len, parts)) == 50
 
 
 def test_a_message_has_a_number_of_json_values_at_most():
-    parts = split(groups(*[1] * 10, num_columns=limits.COLUMNS))
+    parts = split(groups(*[1] * 10, num_columns=wire.MAX_COLUMNS))
     assert parts == [[1] * 4, [1] * 4, [1] * 2]
-    assert 4 * (4 * limits.COLUMNS + 9) < limits.JSON_VALUES
+    assert 4 * (4 * wire.MAX_COLUMNS + 9) < wire.MAX_JSON_VALUES

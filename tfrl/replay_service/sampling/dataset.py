@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import numbers
 from typing import Any
 
 import tensorflow as tf
 import tree
 from typing_extensions import override
 
-from tfrl.replay_service import whole_numbers
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import generator as sample_generator
 from tfrl.replay_service.sampling import interrupts
@@ -76,9 +76,7 @@ class SamplingDataset(tf.data.Dataset):
         )
         _check_positive("num_workers_per_iterator", num_workers_per_iterator, -1)
         _check_positive("max_samples_per_stream", max_samples_per_stream, -1)
-        if rate_limiter_timeout_ms < -1 or not whole_numbers.is_whole(
-            rate_limiter_timeout_ms
-        ):
+        if rate_limiter_timeout_ms < -1 or not _is_integer(rate_limiter_timeout_ms):
             raise ValueError(
                 f"rate_limiter_timeout_ms ({rate_limiter_timeout_ms}) must be an "
                 "integer >= -1"
@@ -267,9 +265,13 @@ def from_variant(variant: Any, spec: Any) -> tf.data.Dataset:
 
 
 def _check_positive(name: str, value: int, other: int | None = None) -> None:
-    if not whole_numbers.is_whole(value) or (value < 1 and value != other):
+    if not _is_integer(value) or (value < 1 and value != other):
         alternative = "" if other is None else f" or {other}"
         raise ValueError(f"{name} ({value}) must be a positive integer{alternative}")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral)
 
 
 def without_lists(nest: Any) -> Any:

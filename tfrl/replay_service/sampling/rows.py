@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tfrl.replay_service import signatures
 from tfrl.replay_service.replay_sample import SampleInfo
-from tfrl.replay_service.sampling import checks
 from tfrl.specs import dtype_names
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class FilledBatch:
             self._specs = rows.layout.specs
             self.arrays = self._allocator.take(self._specs, self._count)
         elif rows.layout.specs != self._specs:
-            checks.check_same_shapes(
+            signatures.check_same_shapes(
                 self._specs, rows.layout.specs, self.filled, len(INFO_DTYPES)
             )
         items = rows.take(self.arrays, self.filled, count)

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import errors
+from tfrl.replay_service import errors, signatures
 from tfrl.replay_service.replay_sample import SampleInfo
-from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.rows import (
     Batches,
     FilledBatch,
@@ -355,7 +354,7 @@ class SampleStream:
             definition, memory = self._session.layout(number)
             layout = MessageLayout(definition, memory, self._timesteps)
             if self._specs is not None:
-                sample_checks.check_rows(self._table, self._specs, layout.specs)
+                signatures.check_rows(self._table, self._specs, layout.specs)
             if len(self._layouts) >= _MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[number] = layout
@@ -426,5 +425,5 @@ class SampleStream:
         signature = tables[self._table].get("signature")
         self._signature = None if signature is None else spec_json.leaves(signature)
         if self._specs is not None and self._signature is not None:
-            sample_checks.check_signature(self._table, self._specs, self._signature)
+            signatures.check_specs(self._table, self._specs, self._signature)
         self._is_checked = True

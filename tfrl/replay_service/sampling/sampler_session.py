@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.transport import addresses, wire
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import own_servers, wire
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -159,7 +159,7 @@ class Connector:
         now = time.monotonic()
         if now - self._connected_at > _SHORT_LIFE:
             self._give_up_at = now + self._timeout
-            if own_servers.death_of(self._address, wait=_DYING) is not None:
+            if addresses.death_of(self._address, wait=_DYING) is not None:
                 return  # The next attempt to connect raises the error.
             _LOGGER.warning(
                 "The replay server at %r is gone (%s): trying to reach it for up to "

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import (
-    own_servers,
-    socket_stream,
-    tcp_connection,
-    wire,
-)
+from tfrl.replay_service.transport import addresses, socket_stream, tcp_connection, wire
 from tfrl.replay_service.transport import tls as tls_lib
 from tfrl.system import log
 
@@ -117,7 +112,7 @@ def connect(
             )
         except errors.ReplayUnavailable as error:
             reason = error
-        death = own_servers.death_of(address)
+        death = addresses.death_of(address)
         if death is not None:
             raise errors.ReplayUnavailable(death) from None
         elapsed = time.monotonic() - started
@@ -408,7 +403,7 @@ def _greet(
 
 def _warn_of_slowness(address: str, reason: object) -> None:
     host = address.rsplit(":", 1)[0]
-    if not host.startswith(own_servers.LOOPBACK) or not hasattr(socket, "AF_UNIX"):
+    if not host.startswith(addresses.LOOPBACK) or not hasattr(socket, "AF_UNIX"):
         return
     if address in _warned:
         return

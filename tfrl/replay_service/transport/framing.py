@@ -6,10 +6,23 @@ data is copied more than once.
 
 A server passes the size of the largest message that it accepts now, which depends on
 whether the client has sent a valid greeting.
+
+Over TCP, a preamble comes before the messages: a client sends `MAGIC`, and 32 bytes
+that prove that it knows the server's token. The server reads nothing else before it has
+checked them. It answers with `MAGIC`, which tells it apart from other servers. With
+TLS, all of this is encrypted.
+
+>>> from tfrl.replay_service.transport import framing
+>>> first = framing.preamble_of_client("a token")
+>>> len(first) == framing.PREAMBLE_SIZE, first[:4]
+(True, b'TFRL')
+>>> framing.preamble_of_client(None)[4:] == framing.NO_TOKEN
+True
 """
 
 from __future__ import annotations
 
+import hmac
 import struct
 from collections.abc import Callable, Sequence
 
@@ -18,9 +31,25 @@ import numpy as np
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import wire
 
+MAGIC = b"TFRL"
+NO_TOKEN = bytes(32)
+PREAMBLE_SIZE = len(MAGIC) + len(NO_TOKEN)
+_PURPOSE = b"tfrl replay service"
+
 _LENGTH = struct.Struct("<I")
 
 Allocate = Callable[[int], np.ndarray]
+
+
+def preamble_of_client(token: str | None) -> bytes:
+    """Returns the first bytes of a client with this token, which may be None."""
+    return MAGIC + (NO_TOKEN if token is None else token_digest(token))
+
+
+def token_digest(token: str) -> bytes:
+    """Returns the 32 bytes that stand for a token."""
+    # The token is no key, since keys that differ in zeros at their end are the same.
+    return hmac.digest(_PURPOSE, token.encode(), "sha256")
 
 
 def check_length(length: int) -> None:

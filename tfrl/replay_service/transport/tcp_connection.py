@@ -10,8 +10,8 @@ import time
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import (
     addresses,
+    framing,
     keepalive,
-    preamble,
     socket_stream,
     tls,
 )
@@ -52,7 +52,10 @@ def connect(
             _shake_hands(connection, layer, deadline)
             channel = socket_stream.TlsChannel(connection, layer)
         return socket_stream.SocketStream(
-            connection, channel, first=preamble.of_client(token), answer=preamble.MAGIC
+            connection,
+            channel,
+            first=framing.preamble_of_client(token),
+            answer=framing.MAGIC,
         )
     except BaseException:
         connection.close()

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import limits
 from tfrl.specs.dtype_names import dtype_from_name, dtype_name
 
 HELLO, WELCOME, OK, ERROR, WAITING = 1, 2, 3, 4, 5
@@ -29,15 +28,26 @@ SAMPLE, SAMPLES, RELEASE = 20, 21, 22
 WRITE, CONFIRMED = 30, 31
 
 PROTOCOL = 2
+
+# The limits of a message. A message is read into memory, and its JSON is parsed, before
+# it is known to be valid. So they bound the memory that any client can make the server
+# use, and the time for which it can make other clients wait. Clients divide larger
+# requests among several messages.
 MAX_FRAME = 512 << 20  # Bytes.
+MAX_GREETING_BYTES = 64 << 10  # Bytes of a message before a valid greeting.
+MAX_JSON_BYTES = 4 << 20  # Bytes of the JSON in a request.
+MAX_JSON_VALUES = 1 << 17  # Values in the JSON of a request, parsed in 20 ms.
+MAX_ARRAYS = 4096
+MAX_COLUMNS = 4000  # Columns of a writer's steps, and of an item.
+MAX_RANK = 32  # Dimensions of an array.
+MAX_STEP_RANK = MAX_RANK - 2  # A step's leaf; items add time, and messages add items.
 
 _HEAD = struct.Struct("<2sBBIH")
 _MAGIC = b"TR"
-MAX_ARRAYS = 4096
 _ALIGNMENT = 8
 _FEW_BYTES = 1 << 14  # Bytes of JSON that cannot contain many values.
 
-_DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(limits.RANK + 1)]
+_DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(MAX_RANK + 1)]
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Buffer = bytes | bytearray | memoryview
@@ -155,10 +165,8 @@ def decode(buffer: Buffer, *, is_request: bool = False) -> Frame:
 def _describe(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     name = _encoded_name(dtype)
     rank = len(shape)
-    if rank > limits.RANK:
-        raise ValueError(
-            f"Got an array of rank {rank}, expected at most {limits.RANK}."
-        )
+    if rank > MAX_RANK:
+        raise ValueError(f"Got an array of rank {rank}, expected at most {MAX_RANK}.")
     return name + bytes([rank]) + _DIMENSIONS[rank].pack(*shape)
 
 
@@ -182,9 +190,9 @@ def _read_descriptions(
         for _ in range(count):
             rank_at = offset + 1 + view[offset]
             rank = view[rank_at]
-            if rank > limits.RANK:
+            if rank > MAX_RANK:
                 raise errors.ProtocolError(
-                    f"Got an array of rank {rank}, expected at most {limits.RANK}."
+                    f"Got an array of rank {rank}, expected at most {MAX_RANK}."
                 )
             shape = _DIMENSIONS[rank].unpack_from(view, rank_at + 1)
             described.append((_dtype_of(view[offset + 1 : rank_at].tobytes()), shape))
@@ -214,18 +222,18 @@ def _check_json(text: memoryview) -> None:
     Raises:
       ProtocolError: If one of them exceeds its limit.
     """
-    if len(text) > limits.JSON_BYTES:
+    if len(text) > MAX_JSON_BYTES:
         raise errors.ProtocolError(
             f"Got {len(text)} bytes of JSON in a message, expected at most "
-            f"{limits.JSON_BYTES}."
+            f"{MAX_JSON_BYTES}."
         )
     data = text.tobytes()
     # A comma or a bracket precedes each value. Counting them is faster than parsing.
     values = data.count(b",") + data.count(b"[") + data.count(b"{")
-    if values > limits.JSON_VALUES:
+    if values > MAX_JSON_VALUES:
         raise errors.ProtocolError(
             f"Got {values} values in the JSON of a message, expected at most "
-            f"{limits.JSON_VALUES}."
+            f"{MAX_JSON_VALUES}."
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import tree
 
-from tfrl.replay_service.transport import limits
+from tfrl.replay_service.transport import wire
 from tfrl.replay_service.writing.column import Column
 from tfrl.replay_service.writing.history import ColumnHistory
 from tfrl.replay_service.writing.structure import ColumnPlan, Path, Structure
@@ -341,15 +341,15 @@ class StepBuffers:
             )
 
     def _add_to_schema(self, column: Column, value: np.ndarray) -> None:
-        if len(self.schema) >= limits.COLUMNS:
+        if len(self.schema) >= wire.MAX_COLUMNS:
             raise ValueError(
-                f"append: got more than {limits.COLUMNS} leaves. Stack leaves into "
+                f"append: got more than {wire.MAX_COLUMNS} leaves. Stack leaves into "
                 "fewer, larger arrays."
             )
-        if value.ndim > limits.STEP_RANK:
+        if value.ndim > wire.MAX_STEP_RANK:
             raise ValueError(
                 f"append: got a leaf of rank {value.ndim} at {column.path}, expected "
-                f"at most {limits.STEP_RANK}. Reshape it."
+                f"at most {wire.MAX_STEP_RANK}. Reshape it."
             )
         with self._lock:
             column.set_type(value, len(self.schema))

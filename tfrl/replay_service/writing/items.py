@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service import signatures
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 from tfrl.replay_service.writing.history import TrajectoryColumn
 from tfrl.specs import spec_json
 
 _MAX_LAYOUTS = 1024
 _MOST_REFS = 1 << 20  # References to steps in one message, unless an item has more.
-_MOST_VALUES = limits.JSON_VALUES // 2  # Values in the JSON of a message's groups.
+_MOST_VALUES = wire.MAX_JSON_VALUES // 2  # Values in the JSON of a message's groups.
 
 Key = tuple[Any, ...]
 
@@ -279,10 +279,10 @@ class GroupLayouts:
                     "trajectory must not be empty. Got a column without steps: leave "
                     "it out, or create the item when there are steps for it."
                 )
-            if len(columns) > limits.COLUMNS:
+            if len(columns) > wire.MAX_COLUMNS:
                 raise ValueError(
                     f"trajectory: got {len(columns)} columns, expected at most "
-                    f"{limits.COLUMNS}. Stack leaves into fewer, larger arrays."
+                    f"{wire.MAX_COLUMNS}. Stack leaves into fewer, larger arrays."
                 )
             if self._validates:
                 self._check(table, columns)

@@ -14,13 +14,7 @@ from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.serving import network_listener
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import (
-    connection,
-    preamble,
-    tcp_connection,
-    tls,
-    wire,
-)
+from tfrl.replay_service.transport import connection, framing, tcp_connection, tls, wire
 
 DATA = pathlib.Path(__file__).parents[2] / "data"
 CERTIFICATE = (DATA / "certificate.pem").read_bytes()
@@ -83,7 +77,7 @@ def answer_to(port, data):
     with socket.create_connection(("127.0.0.1", port), 10) as stranger:
         stranger.sendall(data)
         answer = b"".join(iter(lambda: stranger.recv(4096), b""))
-    assert answer.startswith(preamble.MAGIC)
+    assert answer.startswith(framing.MAGIC)
     return wire.decode(answer[8:]).meta
 
 
@@ -153,8 +147,8 @@ def test_connections_beyond_the_limit_are_closed(monkeypatch):
 
 def test_no_byte_behind_the_preamble_is_read_before_the_token_is_checked():
     def check(service, listener):
-        digest = preamble.digest("wrong")
-        meta = answer_to(listener.port, preamble.MAGIC + digest + bytes(1 << 20))
+        digest = framing.token_digest("wrong")
+        meta = answer_to(listener.port, framing.MAGIC + digest + bytes(1 << 20))
         assert meta["code"] == "unauthenticated"
         assert service.incoming.size == service.kept == len(service.sessions) == 0
         for token in ("", "wrong", None):
@@ -247,7 +241,7 @@ def test_a_client_without_a_greeting_is_refused(monkeypatch):
     monkeypatch.setattr(sessions, "_HELLO_DEADLINE", 0.1)
 
     def check(service, listener):
-        meta = answer_to(listener.port, preamble.of_client(None))
+        meta = answer_to(listener.port, framing.preamble_of_client(None))
         assert "Got no greeting" in meta["message"]
 
     serving(check)

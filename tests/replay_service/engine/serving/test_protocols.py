@@ -9,7 +9,7 @@ from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving import protocols
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import memory
-from tfrl.replay_service.transport import framing, preamble
+from tfrl.replay_service.transport import framing
 
 
 class _Transport:
@@ -120,7 +120,7 @@ def test_a_large_message_is_sent_in_turns_also_to_a_client_that_reads_fast(
         if closes:
             protocol.close()
         sent = [len(b"".join(transport.written))]
-        assert transport.written[0] == preamble.MAGIC or is_local
+        assert transport.written[0] == framing.MAGIC or is_local
         while sent[-1] < 9 << 20:
             assert not transport.closed
             await asyncio.sleep(0)
@@ -131,5 +131,5 @@ def test_a_large_message_is_sent_in_turns_also_to_a_client_that_reads_fast(
         return b"".join(transport.written)
 
     framed = [*framing.pack(message, 1 << 16), *framing.pack(later, 1 << 16)]
-    first = b"" if is_local else preamble.MAGIC
+    first = b"" if is_local else framing.MAGIC
     assert asyncio.run(turns()) == first + b"".join(framed)

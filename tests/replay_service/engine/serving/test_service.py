@@ -14,7 +14,7 @@ from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.checkpoints import server_checkpoint
 from tfrl.replay_service.engine.serving import service
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import preamble
+from tfrl.replay_service.transport import framing
 
 
 def make_service(tmp_path=None, **kwargs):
@@ -109,10 +109,10 @@ def test_welcome_tells_of_tables_and_strangers_of_the_way_in():
 def test_wrong_secrets_are_not_accepted(given):
     made = make_service(token="right")
     assert not made.admits(given)
-    digest = preamble.digest(given) if isinstance(given, str) else preamble.NO_TOKEN
+    digest = framing.token_digest(given) if isinstance(given, str) else framing.NO_TOKEN
     assert not made.admits(digest)
     assert not made.admits_locally(given)
-    assert made.admits(preamble.digest("right"))
+    assert made.admits(framing.token_digest("right"))
     assert made.admits_locally(made.secret)
 
 

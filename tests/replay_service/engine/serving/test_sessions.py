@@ -16,7 +16,7 @@ from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.engine.storage import arena
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 from tfrl.specs.array_spec import ArraySpec
 
 SCHEMA = [["float32", [3], "a"], ["int64", [], "b"]]
@@ -873,7 +873,7 @@ async def test_before_the_greeting_only_short_messages_are_accepted():
     service = make_service()
     greeting = {"protocol": wire.PROTOCOL, "role": "control", "secret": service.secret}
     hello = b"".join(wire.encode(wire.HELLO, greeting | {"more": "x" * 64_000}))
-    for padding, code in ((0, None), (limits.GREETING_BYTES, "protocol")):
+    for padding, code in ((0, None), (wire.MAX_GREETING_BYTES, "protocol")):
         peer = silent(service)
         peer.session.receive(hello[:-2] + b" " * padding + hello[-2:])
         frame = peer.take()[0]
@@ -892,7 +892,7 @@ async def test_after_the_greeting_json_is_limited_but_arrays_are_not():
     while not peer.frames:
         await turns(1)
     peer.only(wire.OK)
-    peer.say(wire.INFO, {"more": [0] * limits.JSON_VALUES})
+    peer.say(wire.INFO, {"more": [0] * wire.MAX_JSON_VALUES})
     assert "values in the JSON" in peer.only(wire.ERROR).meta["message"]
     assert not peer.is_open
 

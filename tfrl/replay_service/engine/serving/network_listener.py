@@ -21,14 +21,7 @@ import numpy as np
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.protocols import RemoteProtocol
 from tfrl.replay_service.engine.serving.service import Service
-from tfrl.replay_service.transport import (
-    addresses,
-    framing,
-    keepalive,
-    preamble,
-    tls,
-    wire,
-)
+from tfrl.replay_service.transport import addresses, framing, keepalive, tls, wire
 
 _PATIENCE = 10.0  # Seconds for a client's preamble, and its handshake before it.
 _FAREWELL = 2.0  # Seconds for a refused client to read the reason.
@@ -191,10 +184,10 @@ class NetworkListener:
                 "The server does not use TLS: leave out tls_root_certificates, or give "
                 "the server a certificate."
             )
-        rest = await stranger.read(len(preamble.MAGIC) - len(first))
-        if first + rest != preamble.MAGIC:
+        rest = await stranger.read(len(framing.MAGIC) - len(first))
+        if first + rest != framing.MAGIC:
             raise errors.ProtocolError("This is a replay server of tfrl.")
-        digest = await stranger.read(preamble.SIZE - len(preamble.MAGIC))
+        digest = await stranger.read(framing.PREAMBLE_SIZE - len(framing.MAGIC))
         if not self._service.admits(digest):
             raise errors.AuthenticationError(
                 "The server expects another token: pass token=... or set "
@@ -261,7 +254,7 @@ class _Stranger:
         """Sends the reason, and waits until the client has gone."""
         meta = {"code": errors.code_of(error), "message": str(error)}
         message = framing.pack(wire.encode(wire.ERROR, meta), 1 << 16)
-        answer = b"".join([preamble.MAGIC, *message])
+        answer = b"".join([framing.MAGIC, *message])
         if self.layer is not None:
             answer = self.layer.encrypt(answer)
         await self._loop.sock_sendall(self.connection, answer)

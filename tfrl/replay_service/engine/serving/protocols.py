@@ -24,7 +24,7 @@ from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
 from tfrl.replay_service.engine.serving.write_requests import WriterState
 from tfrl.replay_service.engine.storage import memory
-from tfrl.replay_service.transport import framing, keepalive, preamble, tls, wire
+from tfrl.replay_service.transport import framing, keepalive, tls, wire
 
 _CONTROL: Mapping[int, Callable[[Service, Caller, wire.Frame], Request | None]] = {
     wire.INFO: control_requests.info,
@@ -288,7 +288,7 @@ class RemoteProtocol(StreamProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts a session."""
         super().connection_made(transport)
-        self._write(preamble.MAGIC)
+        self._write(framing.MAGIC)
         self._look()
         if self._layer is not None:  # There may be more than the preamble.
             asyncio.get_running_loop().call_soon(self._decrypt)

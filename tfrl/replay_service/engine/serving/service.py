@@ -26,7 +26,7 @@ from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.memory import LargeMemory
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
-from tfrl.replay_service.transport import preamble, wire
+from tfrl.replay_service.transport import framing, wire
 from tfrl.specs import spec_json
 
 LOGGER = logging.getLogger("tfrl.replay_service.server")
@@ -192,7 +192,7 @@ class Service:
         self._next_schema = 0
         self._mapped = 0  # The number of stores that clients can map.
         self._most_stores = _FEW_STORES  # Unused stores are looked for at this number.
-        self._digest = None if token is None else preamble.digest(token)
+        self._digest = None if token is None else framing.token_digest(token)
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         # The last checkpoint that was written, or from which the server started.
         self.last_checkpoint: str | None = None

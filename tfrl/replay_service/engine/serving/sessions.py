@@ -26,7 +26,7 @@ from tfrl.replay_service.engine.serving.requests import (
     Request,
 )
 from tfrl.replay_service.engine.serving.service import Service
-from tfrl.replay_service.transport import framing, limits, wire
+from tfrl.replay_service.transport import framing, wire
 
 _ROLES = ("control", "writer", "sampler")
 _HELLO_DEADLINE = 10.0  # Seconds.
@@ -83,7 +83,7 @@ class Session:
         self.service = service
         self.shared = False
         self.waiting_since = 0.0
-        self.most_bytes = limits.GREETING_BYTES
+        self.most_bytes = wire.MAX_GREETING_BYTES
         self._handlers = make_handlers(service, self)
         self._sink = sink
         self._is_local = is_local

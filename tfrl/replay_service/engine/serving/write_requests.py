@@ -26,7 +26,7 @@ from tfrl.replay_service.engine.serving.service import Service, TableWaitQueues
 from tfrl.replay_service.engine.storage.layout import Layout
 from tfrl.replay_service.engine.storage.sent_steps import SentSteps
 from tfrl.replay_service.engine.storage.step_store import StepStore
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names
 
 _LONGEST_NAME = 32  # Of a dtype.
@@ -320,9 +320,9 @@ def read_schema(schema: Any) -> Schema:
     Raises:
       ProtocolError: If there are too many columns, or one has no valid dtype or shape.
     """
-    if len(schema) > limits.COLUMNS:
+    if len(schema) > wire.MAX_COLUMNS:
         raise errors.ProtocolError(
-            f"Got {len(schema)} columns, expected at most {limits.COLUMNS}."
+            f"Got {len(schema)} columns, expected at most {wire.MAX_COLUMNS}."
         )
     return tuple(_column(name, shape) for name, shape, *_ in schema)
 
@@ -357,10 +357,10 @@ def _column(name: Any, shape: Any) -> tuple[str, tuple[int, ...]]:
     """
     if not isinstance(name, str) or not isinstance(shape, list):
         raise errors.ProtocolError("Got a column without a dtype or a shape.")
-    if len(name) > _LONGEST_NAME or len(shape) > limits.STEP_RANK:
+    if len(name) > _LONGEST_NAME or len(shape) > wire.MAX_STEP_RANK:
         raise errors.ProtocolError(
             f"Got a column of dtype {reprlib.repr(name)} and rank {len(shape)}, "
-            f"expected the name of a dtype and a rank of at most {limits.STEP_RANK}."
+            f"expected the name of a dtype and a rank of at most {wire.MAX_STEP_RANK}."
         )
     dtype = dtype_names.dtype_name(dtype_names.dtype_from_name(name))
     return dtype, tuple(check_count(size, "a dimension") for size in shape)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.storage import row_pool, step_store
-from tfrl.replay_service.transport import limits
+from tfrl.replay_service.transport import wire
 
 MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
 SLICE = 1 << 15  # References to steps that are added or released together.
@@ -222,10 +222,10 @@ def check_sources(
     Raises:
       ValueError: If the columns do not fit the store or the ranges.
     """
-    if len(columns) > limits.COLUMNS or len(lengths) > limits.COLUMNS:
+    if len(columns) > wire.MAX_COLUMNS or len(lengths) > wire.MAX_COLUMNS:
         raise ValueError(
             f"Got {len(columns)} columns and {len(lengths)} ranges for an item, "
-            f"expected at most {limits.COLUMNS}."
+            f"expected at most {wire.MAX_COLUMNS}."
         )
     if not columns:
         raise ValueError("Got an item without columns, expected at least one.")

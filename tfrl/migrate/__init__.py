@@ -1,5 +1,7 @@
 """Moves programs for TF-Agents, Reverb and Acme to tfrl, as `tfrl migrate` does.
 
+`weights` reads the weights that they have trained.
+
 >>> import tempfile, pathlib
 >>> from tfrl import migrate
 >>> file = pathlib.Path(tempfile.mkdtemp()) / "train.py"
@@ -10,4 +12,6 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["programs"])
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submodules=["programs", "weights"]
+)

@@ -1,0 +1,254 @@
+"""Reads trained weights of TF-Agents and of Acme into networks of tfrl.
+
+Checkpoints of TensorFlow hold the graph of the objects that were saved. A network is
+found in it by its layers: their order, and the names and shapes of their variables.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from tfrl.savers import checkpoint_files
+
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+# Sonnet's names of variables, and Keras's.
+_KERAS = {
+    "w": "kernel",
+    "w_i": "kernel",
+    "w_h": "recurrent_kernel",
+    "b": "bias",
+    "scale": "gamma",
+    "offset": "beta",
+}
+# What a layer of Keras 2 lists beside the attributes that hold its parts.
+_LISTS = {"variables", "trainable_variables", "keras_api"}
+# A layer: its variables by their names in Keras, each with its place and its shape.
+_Layer = dict[str, tuple[Any, tuple[int, ...]]]
+
+
+def load(network: Any, path: str | os.PathLike[str], name: str = "") -> dict[str, str]:
+    """Reads weights that TF-Agents or Acme have saved into the same network built here.
+
+    Among networks of the same shapes those win whose names have no "target".
+
+    >>> import tempfile, keras, tensorflow as tf
+    >>> from tfrl.migrate import weights
+    >>> saved, network = (keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    ...                   for _ in range(2))
+    >>> path = tf.train.Checkpoint(policy=tf.train.Checkpoint(
+    ...     kernel=saved.weights[0].value, bias=saved.weights[1].value
+    ... )).save(tempfile.mkdtemp() + "/ckpt")
+    >>> sorted(weights.load(network, path).values())
+    ['policy/bias', 'policy/kernel']
+
+    Args:
+      network: A network, a layer or a model, with the layers of the saved one. A
+        network that is not built makes them.
+      path: The folder of a checkpoint, of a saved policy or of a snapshot; or the
+        path of a checkpoint, without `.index`.
+      name: Part of the network's name or path, for folders with several of its
+        shapes, such as `_critic_network_1`.
+
+    Returns:
+      The names of the saved variables by the paths of the network's.
+
+    Raises:
+      ValueError: There is no checkpoint, or no network with these layers, or several;
+        nothing was read.
+    """
+    if not network.built and hasattr(network, "create_variables"):
+        network.create_variables()
+    weights = [x for x in network.variables if tf.as_dtype(x.dtype).is_floating]
+    if not weights:
+        raise ValueError(
+            f"network: got {type(network).__name__} without variables, expected them; "
+            "call it with an observation first."
+        )
+    expected = _layers((_name(x), x, tuple(x.shape)) for x in weights)
+    reader, saved = _read(os.fspath(path))
+    known = [each for each in saved.items() if name in each[0]]
+    fitting: dict[tuple[str, ...], str] = {}
+    for where, layers in known:
+        keys = tuple(key for _, key in _paired(expected, layers))
+        fitting.setdefault(keys, where)  # The shortest path comes first.
+    fitting.pop((), None)
+    if "target" not in name:
+        main = {k: v for k, v in fitting.items() if "target" not in f"{v}{k}".lower()}
+        fitting = main or fitting
+    if not fitting:
+        raise ValueError(_difference(expected, known, path, name))
+    if len(fitting) > 1:
+        raise ValueError(
+            f"name: got {name!r}, which fits {', '.join(fitting.values())}; expected "
+            "part of one."
+        )
+    pairs = _paired(expected, saved[next(iter(fitting.values()))])
+    for variable, key in pairs:
+        variable.assign(tf.cast(reader.get_tensor(key + _SUFFIX), variable.dtype))
+    return {_name(variable): key for variable, key in pairs}
+
+
+def _name(variable: Any) -> str:
+    return getattr(variable, "path", None) or variable.name.partition(":")[0]
+
+
+def _kind(name: str) -> str:
+    name = name.lstrip("_")
+    return _KERAS.get(name, name)
+
+
+def _layers(variables: Any) -> list[_Layer]:
+    """Returns the layers of variables with full names, places and shapes."""
+    layers: list[_Layer] = []
+    newest: dict[str, _Layer] = {}
+    for full_name, place, shape in variables:
+        parent, _, kind = full_name.rpartition("/")
+        kind = _kind(kind)
+        if parent not in newest or kind in newest[parent]:
+            newest[parent] = {}
+            layers.append(newest[parent])
+        newest[parent][kind] = place, shape
+    return layers
+
+
+def _read(path: str) -> tuple[Any, dict[str, list[_Layer]]]:
+    """Returns a checkpoint's reader, and the layers below each object in it.
+
+    Raises:
+      ValueError: There is no such checkpoint.
+    """
+    inside = os.path.join(path, "variables", "variables")
+    found = inside if os.path.isfile(f"{inside}.index") else path
+    try:
+        if os.path.isdir(found):
+            found = tf.train.latest_checkpoint(found) or _only(found)
+        reader = tf.train.load_checkpoint(found)
+        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+            reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
+        )
+    except checkpoint_files.READING_ERRORS as error:
+        raise ValueError(
+            f"path: got {path}, expected the folder of a checkpoint of TensorFlow 2, a "
+            f"saved policy or a snapshot: {error}"
+        ) from None
+    return reader, _Graph(graph.nodes, reader.get_variable_to_shape_map()).networks()
+
+
+def _only(folder: str) -> str:
+    """Returns the newest checkpoint of a folder that has lost its state file."""
+    names = [x for x in os.listdir(folder) if x.endswith(".index")]
+    if not names:
+        raise ValueError("it has none")
+    newest = max(names, key=lambda x: os.path.getmtime(os.path.join(folder, x)))
+    return os.path.join(folder, newest.removesuffix(".index"))
+
+
+class _Graph:
+    """The objects of a checkpoint."""
+
+    def __init__(self, nodes: Any, shapes: dict[str, Any]) -> None:
+        self._nodes = nodes
+        self._shapes = shapes
+
+    def networks(self) -> dict[str, list[_Layer]]:
+        """Returns the layers below each object, by the object's path."""
+        paths = {0: ""}
+        for number in (queue := [0]):  # It grows.
+            for child in self._nodes[number].children:
+                if child.node_id not in paths and child.local_name not in _LISTS:
+                    path = f"{paths[number]}/{child.local_name}".lstrip("/")
+                    paths[child.node_id] = path
+                    queue.append(child.node_id)
+        found: dict[str, list[_Layer]] = {}
+        for number, path in paths.items():
+            if "optimizer" in path.lower():
+                continue
+            found[path] = list(self._below(number, set()))
+            listed = list(self._listed(number))
+            for root in dict.fromkeys(name.partition("/")[0] for name, *_ in listed):
+                part = [x for x in listed if x[0].partition("/")[0] == root]
+                found.setdefault(f"{path}: {root}", _layers(part))
+        return found
+
+    def _variables(self, number: int) -> Iterator[tuple[str, str, str, Any]]:
+        """Yields the variables of an object: attribute, full name, key and shape."""
+        for child in self._nodes[number].children:
+            for each in self._nodes[child.node_id].attributes:
+                key = each.checkpoint_key
+                if key in self._shapes and child.local_name not in _LISTS:
+                    place = key.removesuffix(_SUFFIX)
+                    shape = tuple(self._shapes[key])
+                    yield child.local_name, each.full_name, place, shape
+
+    def _listed(self, number: int) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Yields the full names, keys and shapes of the variables in a list."""
+        for attribute, full_name, key, shape in self._variables(number):
+            if attribute.isdigit():
+                yield full_name, key, shape
+
+    def _below(self, number: int, seen: set[int]) -> Iterator[_Layer]:
+        """Yields the layers of an object and of its parts, in the parts' order."""
+        if number in seen:
+            return
+        seen.add(number)
+        own = {
+            _kind(attribute): (key, shape)
+            for attribute, _, key, shape in self._variables(number)
+            if not attribute.isdigit()
+        }
+        yield from [own] if own else _layers(self._listed(number))
+        for child in self._nodes[number].children:
+            if child.local_name not in _LISTS:
+                yield from self._below(child.node_id, seen)
+
+
+def _shapes(layer: _Layer) -> tuple[Any, ...]:
+    return tuple(sorted((kind, shape) for kind, (_, shape) in layer.items()))
+
+
+def _paired(expected: list[_Layer], saved: list[_Layer]) -> list[tuple[Any, str]]:
+    """Returns the variables with the keys of saved ones; none if these do not fit.
+
+    The layers of a list may have another order, by the names of attributes: layers of
+    the same shapes keep theirs.
+    """
+    if sorted(map(_shapes, expected)) != sorted(map(_shapes, saved)):
+        return []
+    ordered = [sorted(layers, key=_shapes) for layers in (expected, saved)]
+    return [
+        (variable, there[kind][0])
+        for here, there in zip(*ordered, strict=True)
+        for kind, (variable, _) in here.items()
+    ]
+
+
+def _difference(
+    expected: list[_Layer], known: list[tuple[str, list[_Layer]]], path: Any, name: str
+) -> str:
+    """Returns what does not fit in the object that fits best."""
+
+    def fits(each: tuple[str, list[_Layer]]) -> tuple[int, int]:
+        same = zip(map(_shapes, expected), map(_shapes, each[1]), strict=False)
+        number = len(list(itertools.takewhile(lambda x: x[0] == x[1], same)))
+        return number, -abs(len(each[1]) - len(expected))
+
+    where, layers = max(known, key=fits, default=("", []))
+    lines = []
+    none: _Layer = {}
+    for here, there in itertools.zip_longest(expected, layers, fillvalue=none):
+        for kind in dict.fromkeys([*here, *there]):
+            variable, shape = here.get(kind, (None, None))
+            key, given = there.get(kind, ("", None))
+            if shape != given:
+                own = _name(variable) if variable is not None else "no variable"
+                lines.append(f"{own}: got {given} of {key or 'none'}, expected {shape}")
+    return (
+        f"{path}: nothing with {name!r} in its name has the network's layers; the "
+        f"nearest is {where or 'the whole'}:\n" + "\n".join(lines)
+    )

@@ -232,8 +232,7 @@ BROKEN = {
         "C51",
         CART,
         15_000,
-        {"min_q_value": 0.0, "max_q_value": 1.0}
-        | {"log_interval": 100, "eval_interval": 300},
+        {"vmin": 0.0, "vmax": 1.0} | {"log_interval": 100, "eval_interval": 300},
     ),
     "targets_dqn": Case(
         "targets",
@@ -258,7 +257,7 @@ BROKEN = {
         CART,
         50_000,
         {"learning_rate": 0.05, "final_learning_rate": None}
-        | {"anneal_clip_range": False},
+        | {"final_clip_range": None},
     ),
     "steps_small": Case(
         "policy steps",

@@ -289,7 +289,7 @@ BROKEN = {
         "C51",
         MOUNTAIN,
         10_000,
-        {"min_q_value": -5.0, "max_q_value": 5.0, "initial_collect_steps": 1_000},
+        {"vmin": -5.0, "vmax": 5.0, "initial_collect_steps": 1_000},
     ),
     "held_targets": _case(
         "targets",
@@ -368,7 +368,7 @@ SECOND_BROKEN = {
         "C51",
         CART,
         10_000,
-        {"min_q_value": -300.0, "max_q_value": -200.0, "initial_collect_steps": 1_000},
+        {"vmin": -300.0, "vmax": -200.0, "initial_collect_steps": 1_000},
     ),
     "second_rate": _second(
         "learning rate",

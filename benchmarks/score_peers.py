@@ -155,7 +155,7 @@ def _rollouts(s: Mapping[str, Any]) -> dict[str, Any]:
         arguments |= {
             "n_epochs": s["num_epochs"],
             "batch_size": s["minibatch_size"] or frames,
-            "clip_range": _falling(s["clip_range"], s["anneal_clip_range"]),
+            "clip_range": _falling(s["clip_range"], s["final_clip_range"] == 0),
         }
     layers = list(s["fc_layer_params"])
     policy = {"net_arch": {"pi": layers, "vf": layers}, "activation": s["activation"]}

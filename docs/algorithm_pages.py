@@ -91,10 +91,10 @@ def _is_left_out(node: Any) -> bool:
 
 def _settings(arguments: str) -> Iterator[str]:
     """Yields the table of the settings of one or several algorithms."""
-    from tfrl.algorithms import registry, settings
+    from tfrl.algorithms import mixins, registry
 
     kinds = [registry.find(name) for name in arguments.split()]
-    common = settings.Settings.defaults()
+    common = mixins.Networks.defaults()
     columns = [kind.defaults() for kind in kinds]
     fields = {name: x for kind in kinds for name, x in kind.setting_fields().items()}
     yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
@@ -108,10 +108,10 @@ def _settings(arguments: str) -> Iterator[str]:
 
 def _common(_: str) -> Iterator[str]:
     """Yields the table of the settings that all algorithms have."""
-    from tfrl.algorithms import settings
+    from tfrl.algorithms import mixins
 
     yield from (_row("setting", "default", "meaning"), "|---|---|---|")
-    for name, field in settings.Settings.setting_fields().items():
+    for name, field in mixins.Networks.setting_fields().items():
         yield _row(f"`{name}`", _shown(field.default), field.metadata["text"])
 
 

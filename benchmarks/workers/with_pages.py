@@ -110,7 +110,7 @@ def _ppo_fields(settings: Any) -> dict[str, Any]:
         "minibatch_size": steps * settings.num_envs // settings.num_minibatches,
         "fc_layer_params": settings.hidden_units,
         "lambda_value": settings.gae_lambda,
-        "anneal_clip_range": False,
+        "final_clip_range": None,
         "entropy_regularization": settings.entropy_weight,
         "value_loss_weight": settings.value_weight,
         "max_gradient_norm": settings.gradient_norm,

@@ -146,7 +146,7 @@ def _ppo_loop(
         learning_rate=ppo_settings.LEARNING_RATE,
         final_learning_rate=None,
         clip_range=ppo_settings.CLIP_RANGE,
-        anneal_clip_range=False,
+        final_clip_range=None,
         value_clip_range=ppo_settings.CLIP_RANGE,
         gamma=ppo_settings.GAMMA,
         lambda_value=ppo_settings.GAE_LAMBDA,

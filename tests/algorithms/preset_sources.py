@@ -222,7 +222,7 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "num_epochs": take("n_epochs"),
         "minibatch_size": take("batch_size"),
         "clip_range": clip,
-        "anneal_clip_range": last_clip == 0,
+        "final_clip_range": _last(clip, last_clip),
         "value_clip_range": take("clip_range_vf") or 0.0,
         "rpo_alpha": take("rpo_alpha", 0.0),
         "rnd_coefficient": 0.0,
@@ -413,8 +413,8 @@ def _c51_of_cleanrl(values: dict[str, Any]) -> dict[str, Any]:
             take("exploration_fraction") * steps / collected
         ),
         "num_atoms": take("n_atoms"),
-        "min_q_value": take("v_min"),
-        "max_q_value": take("v_max"),
+        "vmin": take("v_min"),
+        "vmax": take("v_max"),
         "min_probability": take("clamp"),
         "initial_weights": {"PyTorch's": "fan_in"}[take("initial_weights")],
     }
@@ -482,8 +482,8 @@ def _dqn_of_atari(values: dict[str, Any]) -> dict[str, Any]:
         highest = take("vmax")
         found |= {
             "num_atoms": take("num_atoms"),
-            "min_q_value": -highest,
-            "max_q_value": highest,
+            "vmin": -highest,
+            "vmax": highest,
             "min_probability": 0.0,
             "initial_weights": "usual",
         }
@@ -760,7 +760,7 @@ _LINEAR = {"gamma": 1.0, "tikhonov_weight": 1.0, "add_bias": False}
 _NETWORK = {
     "fc_layer_params": (50, 50, 50),
     "learning_rate": 1e-3,
-    "exploration_epsilon": 0.05,
+    "final_epsilon": 0.05,
     # The default of the agents.
     "max_gradient_norm": 0.0,
 }
@@ -769,7 +769,7 @@ _SMALLER_NETWORK = {
     # The three parts have 40 and 30, 30 and 40, 40 and 20 units.
     "fc_layer_params": "(40, 30), (30, 40), (40, 20)",
     "learning_rate": 0.05,
-    "exploration_epsilon": 0.01,
+    "final_epsilon": 0.01,
 }
 _ENCODING = {
     "encoding_dim": 9,

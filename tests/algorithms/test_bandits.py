@@ -86,7 +86,7 @@ NEURAL = TRACED | {
     "num_envs": 16,
     "fc_layer_params": (16,),
     "learning_rate": 0.03,
-    "exploration_epsilon": 0.1,
+    "final_epsilon": 0.1,
 }
 KINDS = {
     tfrl.LinTS: TRACED,

@@ -72,10 +72,10 @@ FORBIDDEN = {
     "eta": NEGATIVE,
     "eval_interval": COUNTS,
     "expectile": (0.0, 1.0, *NO_FRACTION),
-    "exploration_epsilon": NO_FRACTION,
     "exploration_noise": NEGATIVE,
     "fc_layer_params": NO_LAYERS,
     "final_actor_learning_rate": (-1e-9, NAN, INF, "two"),
+    "final_clip_range": (-1e-9, NAN, INF, "two"),
     "final_epsilon": NO_FRACTION,
     "final_importance_exponent": NEGATIVE,
     "final_learning_rate": (-1e-9, NAN, INF, "two"),
@@ -103,10 +103,8 @@ FORBIDDEN = {
     "lstm_size": COUNTS_OR_0,
     "max_abs_reward": NEGATIVE,
     "max_gradient_norm": NEGATIVE,
-    "max_q_value": NOT_FINITE,
     "max_queue_size": COUNTS,
     "min_probability": (0.5, *NO_FRACTION),
-    "min_q_value": NOT_FINITE,
     "minibatch_size": COUNTS_OR_0,
     "n_step_update": COUNTS,
     "noisy_stddev": NEGATIVE,
@@ -173,6 +171,7 @@ ALLOWED = {
     "fc_layer_params": ((), (1,), [64, 64]),
     "gamma": (0, 0.0, 1, 1.0),
     "final_actor_learning_rate": (None, 0.0),
+    "final_clip_range": (None, 0.0),
     "final_learning_rate": (None, 0.0),
     "learning_rate": (0.0, 1e10),
     "minibatch_size": (0,),
@@ -485,8 +484,12 @@ def test_munchausen_names_everything_that_has_to_change():
 
 
 def test_the_atoms_are_in_order():
-    with pytest.raises(ValueError, match=r"^max_q_value: expected more than min_q"):
-        tfrl.C51(max_q_value=-200.0)
+    for kind in (tfrl.C51, tfrl.Rainbow, tfrl.D4PG, tfrl.DMPO):
+        high = kind.defaults()["vmax"]
+        with pytest.raises(
+            ValueError, match=rf"^vmin: .* below vmax, {high}, got 300.0; set vmin"
+        ):
+            kind(vmin=300.0)
 
 
 def test_frames_are_stored_in_one_way():

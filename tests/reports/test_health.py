@@ -109,7 +109,7 @@ FINDS = [
     ("units", {"dormant_layer": 1.0}),
     ("rewards", {"reward_size": 1e-6}),
     ("rewards", {"reward_size": 1e5}),
-    ("rewards", {"settings": {"min_q_value": 0.0, "max_q_value": 10.0}}),
+    ("rewards", {"settings": {"vmin": 0.0, "vmax": 10.0}}),
     ("targets", {"target_weights_change": 0.0}),
     ("policy steps", {"clip_fraction": 0.7}),
     ("policy steps", {"approx_kl": 0.5}),
@@ -239,7 +239,7 @@ def test_targets_that_are_copied_less_often_than_there_are_rows_do_follow():
 
 def test_atoms_are_named_where_every_episode_has_the_same_return():
     same = stuck({}, evaluation_terminated=[False] * 3)
-    atoms = {"settings": {"min_q_value": 50.0, "max_q_value": 60.0}}
+    atoms = {"settings": {"vmin": 50.0, "vmax": 60.0}}
     rewards = [
         x for x in health.check(evidence(**same, **atoms)) if x.rule == "rewards"
     ]

@@ -101,7 +101,6 @@ class Algorithm(settings_lib.Settings):
         own class declares.
       actions: The kind of actions that it chooses; see `spaces`.
       is_offline: Whether it learns from recorded data, and steps no environment.
-      supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
       takes_masks: Whether its agent takes masks of one discrete action.
       preset: The preset whose settings it takes; None if there is none.
     """
@@ -113,7 +112,6 @@ class Algorithm(settings_lib.Settings):
     relative: ClassVar[str | None] = None
     actions: ClassVar[spaces.Kind] = "any"
     is_offline: ClassVar[bool] = False
-    supports_sweep: ClassVar[bool] = True
     takes_masks: ClassVar[bool] = False
 
     # What the constructor takes beside settings; `alias` is the argument's name.
@@ -284,6 +282,16 @@ class Algorithm(settings_lib.Settings):
         """The iterations that schedules span, such as a learning rate that falls."""
         return self._scheduled or self.num_iterations
 
+    @property
+    def updates_per_iteration(self) -> int:
+        """The updates of an iteration."""
+        return 1
+
+    @property
+    def num_updates(self) -> int:
+        """The updates of the run, which schedules span."""
+        return self.schedule_iterations * self.updates_per_iteration
+
     def schedule_over(self, num_iterations: int | None) -> None:
         """Lets schedules span another number of iterations; None for the run's."""
         self._scheduled = num_iterations
@@ -310,7 +318,7 @@ class Algorithm(settings_lib.Settings):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments except for its specs and networks."""
-        raise NotImplementedError
+        return {"seed": self.seed}
 
     def make_loop(self, agent: Any) -> train.TrainingLoop:
         """Makes the loop that trains the agent, with its buffer."""
@@ -576,14 +584,6 @@ class Algorithm(settings_lib.Settings):
     def initial_steps(self) -> int:
         """The environment steps before the first iteration."""
         return 0
-
-    def refuse_replay(self) -> None:
-        """Raises a ValueError if an algorithm without replay gets a buffer."""
-        if self.own_replay_buffer is not None:
-            raise ValueError(
-                f"replay_buffer: got one, but {self.title} learns from rollouts, "
-                "without replay; leave it out."
-            )
 
     def own_buffer(self, agent: agents.TFAgent) -> Any:
         """Returns the buffer that the user's program has made, if any."""

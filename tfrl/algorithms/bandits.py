@@ -8,29 +8,25 @@ linear bandit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tfrl import agents, bandits, networks, specs, train
-from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms import mixins, on_policy, parts
 from tfrl.algorithms.settings import (
     COUNT,
-    ENVIRONMENTS,
     FRACTION,
     FROM_0,
     SIZE,
     check_layers,
     field,
-    gradient_norm,
     live,
     log,
-    random_share,
-    rate,
 )
 from tfrl.environments import native
 
 
-class Bandit(algorithm.Algorithm):
+class Bandit(on_policy.Rollouts):
     """The base of the algorithms that learn from single rounds.
 
     An episode is a round, so a return is a reward.
@@ -40,34 +36,13 @@ class Bandit(algorithm.Algorithm):
     environment_name = "LinearBandit-v0"
     takes_masks = True
     _regret = None
-    without_settings = frozenset(
-        {
-            "dtype",
-            "conv_layer_params",
-            "activation",
-            "emulator",
-            "grid_observations",
-            "action_repeat",
-        }
-    )
 
     num_iterations: int = 2_000
     num_eval_episodes: int = 1_000
     eval_interval: int = 200
     log_interval: int = 50
     checkpoint_interval: int = 1_000
-
-    num_envs: int = field("Environments stepped together.", ENVIRONMENTS, default=8)
-    collect_steps_per_iteration: int = field(
-        "Rounds of each environment in an iteration.", SIZE, default=2
-    )
-
-    @classmethod
-    def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
-        """Returns changes that keep the number of rounds in an iteration."""
-        rounds = values["collect_steps_per_iteration"] * values["num_envs"]
-        steps = max(rounds // num_envs, 1)
-        return {"num_envs": num_envs, "collect_steps_per_iteration": steps}
+    collect_steps_per_iteration: int = 2
 
     def agent_class(self) -> Any:
         """Returns the agent's class."""
@@ -93,7 +68,10 @@ class Bandit(algorithm.Algorithm):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {"accepts_per_arm_features": self.has_arm_features, "seed": self.seed}
+        return {
+            **super().agent_arguments(),
+            "accepts_per_arm_features": self.has_arm_features,
+        }
 
     def make_agent(self) -> Any:
         """Makes the agent, whose policy is greedy.
@@ -111,7 +89,6 @@ class Bandit(algorithm.Algorithm):
         Raises:
           ValueError: The environment is no bandit, or there is a replay buffer.
         """
-        self.refuse_replay()
         if not self.environment.is_bandit:
             given = self.own_environment
             name = self.world.name or getattr(given, "__name__", type(given).__name__)
@@ -126,19 +103,8 @@ class Bandit(algorithm.Algorithm):
             with train.device_scope(self.device):
                 regrets = [bandits.metrics.CumulativeRegretMetric(environment)]
             self._regret = regrets[0]
-        return train.OnPolicyLoop(
-            environment,
-            agent,
-            regrets,
-            collect_steps_per_iteration=self.collect_steps_per_iteration,
-            seed=self.seed,
-            jit_compile="auto" if self.jit_compile else False,
-        )
-
-    @property
-    def steps_per_iteration(self) -> int:
-        """The rounds of an iteration."""
-        return self.collect_steps_per_iteration * self.num_envs
+        steps = self.collect_steps_per_iteration
+        return parts.on_policy_loop(self, agent, steps, regrets)
 
     def make_view(self) -> train.RunView | None:
         """Returns what logs the regret; None for an environment that has none."""
@@ -219,19 +185,16 @@ class LinTS(Linear):
     agent_name = "LinearThompsonSamplingAgent"
 
 
-class Neural(Bandit):
+class Neural(
+    mixins.Epsilon, mixins.GradientNorm, mixins.OneRate, mixins.Activation, Bandit
+):
     """The base of the algorithms with a network."""
-
-    without_settings = Bandit.without_settings - {"activation"}
 
     fc_layer_params: Sequence[int] = field(
         "Units of the hidden layers; with arm features, of each of three parts.",
         check_layers,
         default=(50, 50, 50),
     )
-    learning_rate: float = rate(default=1e-3)
-    max_gradient_norm: float = gradient_norm(default=0.0)
-    exploration_epsilon: float = random_share(default=0.05)
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
@@ -247,7 +210,10 @@ class Neural(Bandit):
             specs.tensor_spec.BoundedTensorSpec([], "int32", 0, num_outputs - 1),
             fc_layer_params=self.fc_layer_params,
             seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
+            **parts.activation(self),
+            **networks.observation_encoder(
+                self.observation_spec, encoder=self.own_encoder
+            ),
         )
         return network
 
@@ -291,7 +257,7 @@ class NeuralEpsilonGreedy(Neural):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {**super().agent_arguments(), "epsilon": self.exploration_epsilon}
+        return {**super().agent_arguments(), "epsilon": self.final_epsilon}
 
 
 class NeuralLinUCB(Neural, LinearModels):
@@ -328,5 +294,5 @@ class NeuralLinUCB(Neural, LinearModels):
             **super().agent_arguments(),
             "encoding_dim": self.encoding_dim,
             "encoding_network_num_train_steps": self.encoding_iterations,
-            "epsilon_greedy": self.exploration_epsilon,
+            "epsilon_greedy": self.final_epsilon,
         }

@@ -11,32 +11,30 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tfrl import agents, losses, networks, utils
-from tfrl.algorithms import off_policy, parts
+from tfrl import losses, networks, utils
+from tfrl.algorithms import mixins, off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
-    BATCHES,
-    COUNT,
-    EPSILONS,
-    FINITE,
     FRACTION,
     FROM_0,
     SIZE,
     SIZE_OR_0,
     check_layers,
     field,
-    final_rate,
-    gradient_norm,
-    integer,
-    live,
     number,
     one_of,
-    rate,
-    remedy_for,
 )
 
 
-class ValueBased(off_policy.OffPolicy):
+class ValueBased(
+    mixins.Epsilons,
+    mixins.Targets,
+    mixins.GradientNorm,
+    mixins.FinalRate,
+    mixins.OneRate,
+    mixins.Layers,
+    off_policy.OffPolicy,
+):
     """The base of the algorithms of this module."""
 
     actions = "discrete"
@@ -52,60 +50,26 @@ class ValueBased(off_policy.OffPolicy):
     eval_interval: int = 500
     log_interval: int = 125
     checkpoint_interval: int = 2_500
-    num_action_bins: int = field(
-        "Evenly spaced values of a continuous action to choose from.",
-        SIZE_OR_0,
-        default=0,
-    )
-    fc_layer_params: Sequence[int] = field(
-        "Units of the hidden layers.", check_layers, default=(100, 100)
-    )
-    learning_rate: float = rate(default=2e-3)
-    final_learning_rate: float | None = final_rate(default=1e-5)
+    fc_layer_params: Sequence[int] = (100, 100)
+    learning_rate: float = 2e-3
+    final_learning_rate: float | None = 1e-5
+
     adam_epsilon: float = field(
         "Epsilon in the denominator of Adam's step.", ABOVE_0, default=1e-7
-    )
-    max_gradient_norm: float = gradient_norm(default=0.0)
-    target_update_period: int = field(
-        "Updates between steps of the target networks.", COUNT, default=1
     )
     dueling: bool = field("Separate layers for values and advantages.", default=False)
     noisy_stddev: float = field(
         "Initial noise of the last layers; 0.5 is usual, 0: none.", FROM_0, default=0.0
     )
-    initial_epsilon: float = live(
-        "First probability of a random action.", FRACTION, default=1.0
-    )
-    final_epsilon: float = live(
-        "Last probability of a random action.", FRACTION, EPSILONS, default=0.05
-    )
-    epsilon_decay_iterations: int = field(
-        "Iterations from the first to the last epsilon.", COUNT, default=2_000
-    )
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        updates = self.train_steps_per_iteration
         return {
+            **super().agent_arguments(),
             "optimizer": parts.adam(
-                parts.rate(
-                    self.learning_rate, self.num_updates, self.final_learning_rate
-                ),
+                self.scheduled(self.learning_rate),
                 epsilon=self.adam_epsilon,
                 global_clipnorm=self.max_gradient_norm or None,
-            ),
-            "epsilon_greedy": parts.decay(
-                self.initial_epsilon,
-                self.epsilon_decay_iterations * updates,
-                self.final_epsilon,
-            ),
-            "n_step_update": self.n_step_update,
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
-            "gamma": self.gamma,
-            "seed": self.seed,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
             ),
         }
 
@@ -124,7 +88,7 @@ class ValueBased(off_policy.OffPolicy):
             noisy_stddev=self.noisy_stddev or None,
             seed=self.seed,
             **arguments,
-            **parts.network_arguments(self, self.observation_spec),
+            **parts.network_arguments(self),
         )
         return network
 
@@ -151,7 +115,7 @@ class QLearning(ValueBased):
         return {**super().agent_arguments(), "td_errors_loss_fn": losses[self.loss]}
 
 
-class DQN(QLearning):
+class DQN(mixins.Munchausen, QLearning):
     """DQN: Q-learning with replay and a target network (Mnih et al., 2015).
 
     Each part of Rainbow except the distribution is a setting; `DDQN` has double
@@ -161,17 +125,6 @@ class DQN(QLearning):
     name = "dqn"
     title = "DQN"
     agent_name = "DqnAgent"
-
-    munchausen: bool = field("Munchausen targets; not with n steps.", default=False)
-
-    def check_together(self) -> None:
-        """Checks that the options can be combined with Munchausen's reward."""
-        super().check_together()
-        check_munchausen(self.munchausen, n_step_update=(self.n_step_update, 1))
-
-    def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {**super().agent_arguments(), **munchausen_argument(self.munchausen)}
 
 
 class DDQN(QLearning):
@@ -193,16 +146,11 @@ class DistributionalValues(ValueBased):
         return {**super().agent_arguments(), "double_q": self.double_q}
 
 
-class Atoms(DistributionalValues):
+class Categorical(mixins.Atoms, DistributionalValues):
     """The base of the algorithms whose distributions are on fixed atoms."""
 
     agent_name = "CategoricalDqnAgent"
 
-    num_atoms: int = field(
-        "Atoms of the distribution.", integer(2, 2**31 - 1), default=51
-    )
-    min_q_value: float = field("Return of the lowest atom.", FINITE, default=0.0)
-    max_q_value: float = field("Return of the highest atom.", FINITE, default=200.0)
     min_probability: float = field(
         "Smallest probability of an atom in the loss.",
         number(low=0.0, high=0.5, excludes_high=True),
@@ -213,15 +161,6 @@ class Atoms(DistributionalValues):
         one_of("usual", "fan_in"),
         default="usual",
     )
-
-    def check_together(self) -> None:
-        """Checks the atoms."""
-        super().check_together()
-        if not self.min_q_value < self.max_q_value:
-            raise ValueError(
-                f"max_q_value: expected more than min_q_value, {self.min_q_value}, got "
-                f"{self.max_q_value}; {remedy_for('max_q_value')}."
-            )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the network of distributions; see `Algorithm.make_networks`."""
@@ -237,13 +176,13 @@ class Atoms(DistributionalValues):
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
             **super().agent_arguments(),
-            "min_q_value": self.min_q_value,
-            "max_q_value": self.max_q_value,
+            "min_q_value": self.vmin,
+            "max_q_value": self.vmax,
             "min_probability": self.min_probability,
         }
 
 
-class C51(Atoms):
+class C51(Categorical):
     """C51: a distribution of the return on fixed atoms (Bellemare et al., 2017).
 
     By default the settings are CleanRL's for CartPole-v1, but with other initial
@@ -267,8 +206,8 @@ class C51(Atoms):
     n_step_update: int = 1
     double_q: bool = False
     num_atoms: int = 101
-    min_q_value: float = -100.0
-    max_q_value: float = 100.0
+    vmin: float = -100.0
+    vmax: float = 100.0
     target_update_tau: float = 1.0
     target_update_period: int = 50
     epsilon_decay_iterations: int = 25_000
@@ -277,7 +216,7 @@ class C51(Atoms):
     checkpoint_interval: int = 9_800
 
 
-class Rainbow(Atoms):
+class Rainbow(Categorical):
     """Rainbow: C51 with all parts that improve DQN (Hessel et al., 2018)."""
 
     name = "rainbow"
@@ -294,29 +233,7 @@ class Rainbow(Atoms):
     final_epsilon: float = 0.0
 
 
-class Quantiles(DistributionalValues):
-    """The base of the algorithms that learn quantiles of the return."""
-
-    munchausen: bool = field(
-        "Munchausen targets; not with double_q or n steps.", default=False
-    )
-    num_quantiles: int = field("Quantiles of the return.", SIZE, default=32)
-
-    def check_together(self) -> None:
-        """Checks that the options can be combined with Munchausen's reward."""
-        super().check_together()
-        check_munchausen(
-            self.munchausen,
-            double_q=(self.double_q, False),
-            n_step_update=(self.n_step_update, 1),
-        )
-
-    def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {**super().agent_arguments(), **munchausen_argument(self.munchausen)}
-
-
-class QRDQN(Quantiles):
+class QRDQN(mixins.Munchausen, mixins.Quantiles, DistributionalValues):
     """QR-DQN: quantiles of the return (Dabney et al., 2018).
 
     By default the settings are rl-zoo3's for CartPole-v1.
@@ -354,7 +271,7 @@ class QRDQN(Quantiles):
         return {"q_network": network}
 
 
-class IQN(Quantiles):
+class IQN(mixins.Munchausen, mixins.Quantiles, DistributionalValues):
     """IQN: quantiles at sampled fractions (Dabney et al., 2018, arXiv:1806.06923)."""
 
     name = "iqn"
@@ -413,15 +330,13 @@ class R2D2(QLearning):
     final_importance_exponent: float = 0.6
     fc_layer_params: Sequence[int] = (64,)
     learning_rate: float = 1e-3
+    batch_size: int = 32
     n_step_update: int = 5
     epsilon_decay_iterations: int = 5_000
     eval_interval: int = 2_000
     log_interval: int = 500
     checkpoint_interval: int = 10_000
 
-    batch_size: int = field(
-        "Sequences in each update.", SIZE, search=BATCHES, default=32
-    )
     lstm_size: int = field(
         "Units of the LSTM, after the hidden layers.", SIZE, default=64
     )
@@ -449,7 +364,7 @@ class R2D2(QLearning):
             dueling_layer_params=self.fc_layer_params[-1:] if self.dueling else None,
             noisy_stddev=self.noisy_stddev or None,
             seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
+            **parts.network_arguments(self),
         )
         return {"q_network": network}
 
@@ -467,24 +382,3 @@ class R2D2(QLearning):
     def priority_fn(self) -> Callable[[Any], Any]:
         """Returns the function that turns a sequence's TD errors into a priority."""
         return functools.partial(losses.sequence_priorities, eta=self.priority_eta)
-
-
-def check_munchausen(munchausen: bool, **values: tuple[Any, Any]) -> None:
-    """Raises a ValueError if settings cannot be combined with Munchausen's reward.
-
-    Args:
-      munchausen: Whether there is this reward.
-      **values: The value of a setting, and the one that it needs.
-    """
-    wanted = {name: needed for name, (_, needed) in values.items()}
-    given = {name: value for name, (value, _) in values.items()}
-    if munchausen and given != wanted:
-        raise ValueError(
-            f"munchausen: expected {wanted} with it, got {given}; "
-            f"{remedy_for('munchausen')}, or set these."
-        )
-
-
-def munchausen_argument(munchausen: bool) -> dict[str, Any]:
-    """Returns the agent's argument for Munchausen's reward, if there is one."""
-    return {"munchausen": agents.dqn.Munchausen()} if munchausen else {}

@@ -6,26 +6,22 @@ equations are in `tfrl.agents` and `tfrl.losses`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tfrl import losses, networks
-from tfrl.algorithms import off_policy, parts, spaces
+from tfrl.algorithms import mixins, off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
-    COUNT,
     FINITE,
     FROM_0,
     SIZE,
-    check_layers,
     field,
-    integer,
     live,
     rate,
 )
 
 
-class MPO(off_policy.OffPolicy):
+class MPO(mixins.Targets, mixins.Layers, off_policy.OffPolicy):
     """MPO: maximum a posteriori policy optimisation (Abdolmaleki et al., 2018).
 
     The epsilons are the largest KL divergences.
@@ -41,11 +37,9 @@ class MPO(off_policy.OffPolicy):
     gamma: float = 0.98
     n_step_update: int = 5
     target_update_tau: float = 1.0
+    target_update_period: int = 100
     activation: str = "usual"
 
-    fc_layer_params: Sequence[int] = field(
-        "Units of the hidden layers.", check_layers, default=(64, 64)
-    )
     init_scale: float = field(
         "First standard deviation of the actions.", ABOVE_0, default=1.0
     )
@@ -54,9 +48,6 @@ class MPO(off_policy.OffPolicy):
     critic_learning_rate: float = rate(default=1e-3)
     dual_learning_rate: float = rate(
         "Learning rate of Adam for temperatures and KL penalties.", default=1e-2
-    )
-    target_update_period: int = field(
-        "Updates between steps of the target networks.", COUNT, default=100
     )
     epsilon: float = field(
         "Bound on the KL of the actions' weights from uniform.", FROM_0, default=0.1
@@ -94,12 +85,7 @@ class MPO(off_policy.OffPolicy):
         policy = networks.Sequential(
             [
                 *([] if encoder is None else [encoder]),
-                networks.LayerNormMLP(
-                    self.fc_layer_params,
-                    activation=parts.mlp_activation(self),
-                    activate_final=True,
-                    dtype=self.dtype,
-                ),
+                parts.normed_layers(self),
                 networks.MultivariateNormalDiagHead(
                     self.environment.action_spec().shape.num_elements(),
                     init_scale=self.init_scale,
@@ -108,21 +94,16 @@ class MPO(off_policy.OffPolicy):
             ],
             seed=self.seed,
         )
-        critic = self.make_critic()
-        return {"policy_network": policy, "critic_network": critic}
+        return {"policy_network": policy, "critic_network": self.make_critic()}
 
     def make_critic(self) -> networks.Network:
         """Makes the critic, which predicts the mean of the return."""
-        return networks.CriticNetwork(
-            (self.observation_spec, self.environment.action_spec()),
-            joint_fc_layer_params=self.fc_layer_params,
-            seed=self.seed + 1,
-            **parts.network_arguments(self, self.observation_spec, for_critic=True),
-        )
+        return parts.critic(self)
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
+            **super().agent_arguments(),
             "policy_optimizer": parts.adam(self.policy_learning_rate),
             "critic_optimizer": parts.adam(self.critic_learning_rate),
             "dual_optimizer": parts.adam(self.dual_learning_rate),
@@ -136,38 +117,12 @@ class MPO(off_policy.OffPolicy):
                 init_log_alpha_stddev=self.init_log_alpha_stddev,
             ),
             "num_samples": self.num_samples,
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
-            "gamma": self.gamma,
-            "n_step_update": self.n_step_update,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
-            ),
-            "seed": self.seed,
         }
 
 
-class DMPO(MPO):
+class DMPO(mixins.DistributionalCritic, MPO):
     """MPO with a critic of distributions (Hoffman et al., 2020)."""
 
     name = "dmpo"
     title = "DMPO"
     agent_name = "DmpoAgent"
-
-    # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
-    vmin: float = field("The smallest return.", FINITE, default=-814.0)
-    vmax: float = field("The largest return.", FINITE, default=0.0)
-    num_atoms: int = field(
-        "Atoms of the critic's distribution, from vmin to vmax.",
-        integer(2, 2**31 - 1),
-        default=51,
-    )
-
-    def make_critic(self) -> networks.Network:
-        """Makes the critic, which predicts the distribution of the return."""
-        return parts.distributional_critic(
-            self,
-            self.environment,
-            self.fc_layer_params,
-            (self.vmin, self.vmax, self.num_atoms),
-        )

@@ -8,19 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tfrl import agents, losses, networks, replay_buffers, train
-from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms import mixins, parts
 from tfrl.algorithms.settings import (
-    BATCHES,
-    DISCOUNTS,
-    ENVIRONMENTS,
     FINITE,
-    FRACTION,
     FROM_0,
     SIZE,
     SIZE_OR_0,
-    TARGET_STEPS,
     field,
-    live,
     one_of,
     remedy_for,
 )
@@ -33,18 +27,13 @@ _MUCH_MEMORY = 10**9  # Bytes.
 _PRIORITIZED = ("replay", "prioritized")
 
 
-class OffPolicy(algorithm.Algorithm):
+class OffPolicy(
+    mixins.Networks, mixins.Steps, mixins.Updates, mixins.Discount, mixins.Normalized
+):
     """An algorithm that learns from replay."""
 
-    num_envs: int = field("Environments stepped together.", ENVIRONMENTS, default=1)
     initial_collect_steps: int = field(
         "Random steps before the first iteration.", SIZE, default=1_000
-    )
-    collect_steps_per_iteration: int = field(
-        "Steps of each environment in an iteration.", SIZE, default=1
-    )
-    train_steps_per_iteration: int = field(
-        "Updates in each iteration.", SIZE, default=1
     )
     replay: str = field(
         "How frames are drawn: uniform or prioritized.",
@@ -77,18 +66,7 @@ class OffPolicy(algorithm.Algorithm):
     goals_per_step: int = field(
         "Goals in hindsight for each step; 0: none.", SIZE_OR_0, default=0
     )
-    normalize_observations: bool = field(
-        "Normalize observations by their running statistics.", default=False
-    )
-    batch_size: int = field("Frames in each update.", SIZE, search=BATCHES, default=64)
-    gamma: float = live("Discount per step.", FRACTION, DISCOUNTS, default=0.99)
     n_step_update: int = field("Steps in an n-step return.", SIZE, default=1)
-    target_update_tau: float = live(
-        "Step size of target networks towards the networks; 1 copies.",
-        FRACTION,
-        TARGET_STEPS,
-        default=0.005,
-    )
 
     def check_together(self) -> None:
         """Checks that the buffer has room for a sample, and how it stores frames."""
@@ -109,6 +87,14 @@ class OffPolicy(algorithm.Algorithm):
                 f"frames once or relabels goals, got {self.frame_stack}; set one of "
                 "them to 0."
             )
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "gamma": self.gamma,
+            "n_step_update": self.n_step_update,
+        }
 
     def make_loop(self, agent: agents.TFAgent) -> train.OffPolicyLoop:
         """Makes the loop, with its buffer; see `Algorithm.make_loop`."""
@@ -150,7 +136,7 @@ class OffPolicy(algorithm.Algorithm):
         return replay_buffers.TFPrioritizedReplayBuffer(
             **arguments,
             priority_exponent=self.priority_exponent,
-            importance_exponent=parts.decay(
+            importance_exponent=parts.schedule(
                 self.importance_exponent,
                 self.num_updates,
                 self.final_importance_exponent,
@@ -159,19 +145,9 @@ class OffPolicy(algorithm.Algorithm):
         )
 
     @property
-    def steps_per_iteration(self) -> int:
-        """The environment steps of an iteration."""
-        return self.collect_steps_per_iteration * self.num_envs
-
-    @property
     def initial_steps(self) -> int:
         """The environment steps before the first iteration."""
         return self.initial_collect_steps
-
-    @property
-    def num_updates(self) -> int:
-        """The updates of the run, which schedules span."""
-        return self.schedule_iterations * self.train_steps_per_iteration
 
     def row_format(self) -> replay_buffers.RowFormat | None:
         """Returns the form in which the buffer stores frames; None for unchanged ones.
@@ -193,7 +169,7 @@ class OffPolicy(algorithm.Algorithm):
         return functools.partial(losses.sequence_priorities, eta=1.0)
 
 
-class WithMemory(OffPolicy):
+class Memory(OffPolicy):
     """An algorithm whose actor and critics may have LSTMs.
 
     Updates then take sequences of frames; the LSTMs begin each with zeros. As in Ni et
@@ -248,7 +224,7 @@ class WithMemory(OffPolicy):
             lstm_size=(self.lstm_size,),
             joint_fc_layer_params=fc_layer_params,
             seed=self.seed + 1,
-            **parts.network_arguments(self, self.observation_spec, for_critic=True),
+            **parts.network_arguments(self, for_critic=True),
         )
 
     def lstm_arguments(self, fc_layer_params: Sequence[int]) -> dict[str, Any]:
@@ -262,11 +238,11 @@ class WithMemory(OffPolicy):
             "lstm_size": (self.lstm_size,),
             "output_fc_layer_params": fc_layer_params,
             "seed": self.seed,
-            **parts.network_arguments(self, self.observation_spec),
+            **parts.network_arguments(self),
         }
 
 
-class WithBins(OffPolicy):
+class Bins(OffPolicy):
     """An algorithm whose critics may predict their values by bins (HL-Gauss)."""
 
     value_bins: int = field(
@@ -290,25 +266,16 @@ class WithBins(OffPolicy):
                 "value_bins: expected 0 or at least 2 bins, got 1; "
                 f"{remedy_for('value_bins')}."
             )
-        if self.value_bins and self.vmin >= self.vmax:
-            raise ValueError(
-                f"vmin: expected a number below vmax, {self.vmax}, got {self.vmin}; "
-                f"{remedy_for('vmin')}, so that all discounted returns lie between."
-            )
+        if self.value_bins:
+            parts.check_returns(self.vmin, self.vmax)
 
-    def loss_of_bins(self) -> dict[str, Any]:
-        """Returns the agent's argument for the loss, if there are bins."""
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        found = super().agent_arguments()
         if not self.value_bins:
-            return {}
+            return found
         bins = losses.HlGauss(self.vmin, self.vmax, self.value_bins)
-        return {"td_errors_loss_fn": bins}
-
-
-# The settings of `WithBins`, for algorithms whose critics have no bins.
-BIN_SETTINGS = frozenset({"value_bins", "vmin", "vmax"})
-
-# The settings of `WithMemory`, for algorithms that have no networks with an LSTM.
-LSTM_SETTINGS = frozenset({"lstm_size", "lstm_sequence_length"})
+        return {**found, "td_errors_loss_fn": bins}
 
 
 def _say_if_large(

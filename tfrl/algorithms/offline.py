@@ -9,20 +9,20 @@ from __future__ import annotations
 import functools
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tfrl import agents, datasets, networks, replay_buffers, train, utils
-from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms import mixins, parts
 from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
     SIZE,
-    check_layers,
     field,
+    final,
     integer,
     number,
     remedy_for,
@@ -30,16 +30,18 @@ from tfrl.algorithms.settings import (
 from tfrl.system import log, paths
 
 
-class BC(algorithm.Algorithm):
-    """Behavioural cloning: the likelihood of recorded actions.
+class Offline(
+    mixins.OneRate,
+    mixins.Layers,
+    mixins.Networks,
+    mixins.Updates,
+    mixins.Normalized,
+):
+    """The base of the algorithms of this module.
 
-    The default settings of this module were chosen on seeds from 100 up.
+    The default settings were chosen on seeds from 100 up.
     """
 
-    name = "bc"
-    relative: ClassVar[str | None] = "iql"
-    title = "Behavioural cloning"
-    agent_name = "BehavioralCloningAgent"
     is_offline = True
     supports_sweep = False
     environment_name = "Pendulum-v1"
@@ -52,42 +54,12 @@ class BC(algorithm.Algorithm):
         default=f"{paths.RECORDINGS}/*.tfrecord",
         takes_objects=True,
     )
-    train_steps_per_iteration: int = field(
-        "Updates in each iteration.", SIZE, default=1
-    )
-    batch_size: int = field("Frames in each update.", SIZE, default=64)
-    fc_layer_params: Sequence[int] = field(
-        "Units of each network's hidden layers.", check_layers, default=(64, 64)
-    )
-    normalize_observations: bool = field(
-        "Normalize observations by the data's mean and variance.", default=False
-    )
-    learning_rate: float = field("Learning rate of Adam.", FROM_0, default=1e-3)
-
-    def make_networks(self) -> dict[str, Any]:
-        """Makes the actor."""
-        return {"cloning_network": self.make_actor(_plain_projection())}
 
     def make_actor(self, projection: Any) -> networks.Network:
         """Makes an actor with a head for continuous actions."""
-        return networks.ActorDistributionNetwork(
-            self.environment.observation_spec(),
-            self.environment.action_spec(),
-            fc_layer_params=self.fc_layer_params,
-            continuous_projection_net=projection,
-            seed=self.seed,
-            **parts.network_arguments(self, self.environment.observation_spec()),
+        return parts.stochastic_actor(
+            self, self.fc_layer_params, continuous_projection_net=projection
         )
-
-    def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {
-            "optimizer": parts.adam(self.learning_rate),
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
-            ),
-            "seed": self.seed,
-        }
 
     def make_loop(self, agent: agents.TFAgent) -> train.TrainingLoop:
         """Makes the loop, with a buffer of the data; see `Algorithm.make_loop`.
@@ -148,13 +120,34 @@ class BC(algorithm.Algorithm):
         return replay_buffer
 
 
-class LearnsValues(BC):
+class BC(Offline):
+    """Behavioural cloning: the likelihood of recorded actions."""
+
+    name = "bc"
+    relative = "iql"
+    title = "Behavioural cloning"
+    agent_name = "BehavioralCloningAgent"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor."""
+        return {"cloning_network": self.make_actor(_plain_projection())}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        optimizer = parts.adam(self.learning_rate)
+        return {**super().agent_arguments(), "optimizer": optimizer}
+
+
+class LearnsValues(mixins.TargetStep, mixins.Discount, Offline):
     """The base of the algorithms that learn values from data.
 
     They can learn on in their environment, from recorded and new frames.
+
+    Attributes:
+      more_optimizers: The agent's arguments for optimizers beside actor and critic.
     """
 
-    relative: ClassVar[str | None] = None
+    more_optimizers: ClassVar[tuple[str, ...]] = ()
 
     online_share: float = field(
         "Share of new frames in each update; 0 takes no steps in the environment.",
@@ -174,12 +167,8 @@ class LearnsValues(BC):
         needs=("online_share", True),
     )
 
-    gamma: float = field("Discount per step.", FRACTION, default=0.99)
     reward_scale: float = field(
         "Factor by which rewards are multiplied.", FINITE, default=0.1
-    )
-    target_update_tau: float = field(
-        "Step size of the target critics towards the critics.", FRACTION, default=0.005
     )
 
     def check_together(self) -> None:
@@ -250,36 +239,18 @@ class LearnsValues(BC):
         return self.learning_rate
 
     def make_critic(self, **arguments: Any) -> networks.Network:
-        """Makes the critic, which the agent copies.
+        """Makes the critic, which the agent copies; see `parts.critic`."""
+        return parts.critic(self, **arguments)
 
-        Args:
-          **arguments: Further arguments of `networks.CriticNetwork`.
-        """
-        spec = self.environment.observation_spec()
-        return networks.CriticNetwork(
-            (spec, self.environment.action_spec()),
-            joint_fc_layer_params=self.fc_layer_params,
-            seed=self.seed + 1,
-            **arguments,
-            **parts.network_arguments(self, spec, for_critic=True),
-        )
-
-    def arguments_of_values(self, *more_optimizers: str) -> dict[str, Any]:
-        """Returns the arguments that the agents of values share.
-
-        Args:
-          *more_optimizers: The arguments for optimizers beside actor and critic.
-        """
-        optimizers = ("critic_optimizer", *more_optimizers)
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        optimizers = ("critic_optimizer", *self.more_optimizers)
         return {
+            **super().agent_arguments(),
             "actor_optimizer": parts.adam(self.actor_rate()),
             **{name: parts.adam(self.learning_rate) for name in optimizers},
-            "target_update_tau": self.target_update_tau,
             "gamma": self.gamma,
             "reward_scale_factor": self.reward_scale,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.environment.observation_spec()
-            ),
         }
 
 
@@ -289,6 +260,7 @@ class IQL(LearnsValues):
     name = "iql"
     title = "IQL"
     agent_name = "IqlAgent"
+    more_optimizers = ("value_optimizer",)
     actions = "continuous"
 
     expectile: float = field(
@@ -299,40 +271,30 @@ class IQL(LearnsValues):
     inverse_temperature: float = field(
         "Inverse temperature of advantages; 0 clones all actions.", FROM_0, default=10.0
     )
-    final_actor_learning_rate: float | None = field(
-        "Last learning rate of the actor, reached linearly; None keeps the first one.",
-        number(low=0.0, optional=True),
-        default=None,
+    final_actor_learning_rate: float | None = final(
+        "learning rate of the actor", default=None
     )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics, the values and the actor."""
-        value_network = networks.ValueNetwork(
-            self.observation_spec,
-            fc_layer_params=self.fc_layer_params,
-            seed=self.seed + 2,
-            **parts.network_arguments(self, self.observation_spec),
-        )
         return {
             "critic_network": self.make_critic(),
-            "value_network": value_network,
+            "value_network": parts.value_network(self, 2),
             "actor_network": self.make_actor(_plain_projection()),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
-            **self.arguments_of_values("value_optimizer"),
+            **super().agent_arguments(),
             "expectile": self.expectile,
             "inverse_temperature": self.inverse_temperature,
-            "seed": self.seed,
         }
 
     def actor_rate(self) -> Any:
         """Returns the actor's learning rate, or its schedule if it changes."""
-        num_updates = self.schedule_iterations * self.train_steps_per_iteration
-        return parts.rate(
-            self.learning_rate, num_updates, self.final_actor_learning_rate
+        return parts.schedule(
+            self.learning_rate, self.num_updates, self.final_actor_learning_rate
         )
 
 
@@ -343,6 +305,7 @@ class CQL(LearnsValues):
     relative = "iql"
     title = "CQL"
     agent_name = "CqlSacAgent"
+    more_optimizers = ("alpha_optimizer",)
     actions = "vector"
 
     cql_alpha: float = field("Weight of the penalty.", FROM_0, default=0.1)
@@ -359,13 +322,14 @@ class CQL(LearnsValues):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        found = super().agent_arguments()
         return {
-            **self.arguments_of_values("alpha_optimizer"),
+            "random_seed": found.pop("seed"),
+            **found,
             "cql_alpha": self.cql_alpha,
             "num_cql_samples": self.num_cql_samples,
             "include_critic_entropy_term": False,
             "use_lagrange_cql_alpha": False,
-            "random_seed": self.seed,
             "greedy_eval": True,
         }
 
@@ -377,20 +341,17 @@ class NearRecordedActions(LearnsValues):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critic, which the agent copies, and the actor."""
-        actor = parts.deterministic_actor(
-            self, self.observation_spec, self.environment.action_spec()
-        )
+        actor = parts.deterministic_actor(self)
         return {"critic_network": self.make_critic(), "actor_network": actor}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
-            **self.arguments_of_values(),
+            **super().agent_arguments(),
             "td_errors_loss_fn": utils.common.element_wise_squared_loss,
             "actor_update_period": 2,
             "target_update_period": 2,
             "noise_scaled_to_spec": True,
-            "seed": self.seed,
         }
 
 
@@ -444,6 +405,7 @@ class EDAC(LearnsValues):
     name = "edac"
     title = "EDAC"
     agent_name = "EdacAgent"
+    more_optimizers = ("alpha_optimizer",)
     actions = "continuous"
 
     num_critics: int = field("Critics in the ensemble.", integer(2), default=10)
@@ -455,27 +417,19 @@ class EDAC(LearnsValues):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the ensemble of critics and the actor, whose actions are squashed."""
-        specs = self.observation_spec, self.environment.action_spec()
-        critic = networks.CriticEnsembleNetwork(
-            specs,
-            num_critics=self.num_critics,
-            fc_layer_params=self.fc_layer_params,
-            seed=self.seed + 1,
-            **parts.network_arguments(self, self.observation_spec, for_critic=True),
-        )
+        critic = parts.critics(self, self.num_critics, self.fc_layer_params)
         actor = self.make_actor(parts.squashed_projection())
         return {"critic_network": critic, "actor_network": actor}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
-            **self.arguments_of_values("alpha_optimizer"),
+            **super().agent_arguments(),
             "eta": self.eta,
             "target_entropy": -utils.actions.num_components(
                 self.environment.action_spec()
             ),
             "greedy_eval": True,
-            "seed": self.seed,
         }
 
 

@@ -1,51 +1,26 @@
-"""Algorithms that learn from rollouts: their settings and loops."""
+"""Algorithms that learn from rollouts: their settings, networks and loops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tfrl import agents, train
-from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms import mixins, parts
 from tfrl.algorithms.settings import (
-    DISCOUNTS,
-    ENVIRONMENTS,
-    FRACTION,
+    FROM_0,
     SIZE,
     SIZE_OR_0,
-    check_layers,
     field,
-    final_rate,
-    gradient_norm,
     live,
-    rate,
     uniform,
 )
 
 
-class OnPolicy(algorithm.Algorithm):
-    """An algorithm that learns from rollouts."""
+class Rollouts(mixins.Steps):
+    """An iteration collects a rollout, in the same number of frames anywhere."""
 
-    num_envs: int = field("Environments stepped together.", ENVIRONMENTS, default=8)
-    collect_steps_per_iteration: int = field(
-        "Steps of each environment in an iteration.", SIZE, default=128
-    )
-    num_epochs: int = field(
-        "Epochs of training on each rollout.", SIZE, search=(1, 5, 10, 20), default=1
-    )
-    minibatch_size: int = field(
-        "Frames in each update; 0 uses the whole rollout.", SIZE_OR_0, default=0
-    )
-    fc_layer_params: Sequence[int] = field(
-        "Units of the hidden layers of each network.", check_layers, default=(64, 64)
-    )
-    normalize_observations: bool = field(
-        "Normalize observations by their running statistics.", default=False
-    )
-    learning_rate: float = rate(default=1e-3)
-    final_learning_rate: float | None = final_rate(default=0.0)
-    gamma: float = live("Discount per step.", FRACTION, DISCOUNTS, default=0.99)
-    max_gradient_norm: float = gradient_norm(default=0.5, search=uniform(0.3, 2.0))
+    num_envs: int = 8
 
     @classmethod
     def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
@@ -54,21 +29,53 @@ class OnPolicy(algorithm.Algorithm):
         steps = max(frames // num_envs, 1)
         return {"num_envs": num_envs, "collect_steps_per_iteration": steps}
 
-    def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
-        """Makes the loop; see `Algorithm.make_loop`.
 
-        Raises:
-          ValueError: There is a replay buffer.
-        """
-        self.refuse_replay()
-        return train.OnPolicyLoop(
-            self.environment,
+class Learner(
+    mixins.GradientNorm,
+    mixins.FinalRate,
+    mixins.OneRate,
+    mixins.Discount,
+    mixins.Layers,
+    mixins.Networks,
+    mixins.Normalized,
+):
+    """What learns from rollouts, in one process or with actors."""
+
+    max_gradient_norm: float = 0.5
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "gradient_clipping": self.max_gradient_norm or None,
+        }
+
+
+class OnPolicy(Learner, Rollouts):
+    """An algorithm that learns from rollouts, in epochs."""
+
+    collect_steps_per_iteration: int = 128
+    num_epochs: int = field(
+        "Epochs of training on each rollout.", SIZE, search=(1, 5, 10, 20), default=1
+    )
+    minibatch_size: int = field(
+        "Frames in each update; 0 uses the whole rollout.", SIZE_OR_0, default=0
+    )
+    max_gradient_norm: float = field(
+        "Largest norm of all gradients together; 0: unlimited.",
+        FROM_0,
+        default=0.5,
+        search=uniform(0.3, 2.0),
+    )
+
+    def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
+        """Makes the loop; see `Algorithm.make_loop` and `parts.on_policy_loop`."""
+        return parts.on_policy_loop(
+            self,
             agent,
-            collect_steps_per_iteration=self.collect_steps_per_iteration,
+            self.collect_steps_per_iteration,
             num_epochs=self.num_epochs,
             minibatch_size=self.minibatch_size or None,
-            seed=self.seed,
-            jit_compile="auto" if self.jit_compile else False,
             **self.further_loop_arguments(),
         )
 
@@ -77,17 +84,7 @@ class OnPolicy(algorithm.Algorithm):
         return {}
 
     @property
-    def steps_per_iteration(self) -> int:
-        """The environment steps of an iteration."""
-        return self.collect_steps_per_iteration * self.num_envs
-
-    @property
-    def num_updates(self) -> int:
-        """The updates of the run, which schedules span."""
-        return self.schedule_iterations * self.updates_per_rollout
-
-    @property
-    def updates_per_rollout(self) -> int:
+    def updates_per_iteration(self) -> int:
         """The updates in an iteration, which collects a rollout."""
         minibatches = 1
         if self.minibatch_size:
@@ -95,8 +92,49 @@ class OnPolicy(algorithm.Algorithm):
             minibatches = max(self.steps_per_iteration // self.minibatch_size, 1)
         return self.num_epochs * minibatches
 
-    def scheduled_rate(self) -> Any:
-        """Returns the learning rate, or its schedule if it changes."""
-        return parts.rate(
-            self.learning_rate, self.num_updates, self.final_learning_rate
+
+class PolicyGradient(mixins.Entropy, mixins.Lambda, Learner):
+    """An actor and a critic with one loss."""
+
+    takes_masks = True
+
+    activation: str = "tanh"
+
+    share_layers: bool = field(
+        "Actor and critic share the layers before an LSTM or their outputs.",
+        default=False,
+    )
+    value_loss_weight: float = live(
+        "Weight of the squared error of the values.", FROM_0, default=0.5
+    )
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor and the critic."""
+        actor, critic = agents.ppo.ppo_networks.create_networks(
+            self.observation_spec,
+            self.environment.action_spec(),
+            fc_layer_params=self.fc_layer_params,
+            share_layers=self.share_layers,
+            conv_layer_params=self.conv_layer_params or None,
+            encoder=self.own_encoder,
+            **parts.activation(self),
+            dtype=self.dtype,
+            seed=self.seed,
+            **self.further_network_arguments(),
         )
+        return {"actor_net": actor, "value_net": critic}
+
+    def further_network_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments that only some algorithms have."""
+        return {}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "optimizer": parts.adam(self.scheduled(self.learning_rate), epsilon=1e-5),
+            "discount_factor": self.gamma,
+            "lambda_value": self.lambda_value,
+            "entropy_regularization": self.entropy_regularization,
+            "value_pred_loss_coef": self.value_loss_weight,
+        }

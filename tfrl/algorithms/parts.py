@@ -1,27 +1,20 @@
-"""Parts that algorithms share: encoders of observations, normalizers and schedules."""
+"""Parts that algorithms share: networks, optimizers, schedules and loops.
+
+The settings that a function reads are those of `mixins`.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from tfrl import agents, environments, networks, utils
-from tfrl.algorithms import spaces
+from tfrl import agents, networks, train
 from tfrl.algorithms.settings import remedy_for
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
-
-
-class NormalizesObservations(Protocol):
-    """An algorithm with a setting for the normalization of observations."""
-
-    normalize_observations: bool
 
 
 def network_arguments(
-    s: Algorithm, observation_spec: Any, *, for_critic: bool = False
+    s: Any, observation_spec: Any = None, *, for_critic: bool = False
 ) -> dict[str, Any]:
     """Returns the arguments shared by all networks that take observations.
 
@@ -29,45 +22,32 @@ def network_arguments(
     layers; see `networks.observation_encoder`.
 
     Args:
-      s: The settings.
-      observation_spec: The spec of the network's input.
+      s: The algorithm, with the settings of `mixins.Networks`.
+      observation_spec: The spec of the network's input; None for the observations.
       for_critic: Whether the network is a critic of observations and actions.
     """
     encoder = networks.observation_encoder(
-        observation_spec,
+        s.observation_spec if observation_spec is None else observation_spec,
         conv_layer_params=s.conv_layer_params or None,
         for_critic=for_critic,
         encoder=s.own_encoder,
         dtype=s.dtype,
     )
-    body = (
-        {"body": networks.layers.bodies.simba}
-        if getattr(s, "encoder", "") == "simba"
-        else {}
-    )
+    is_simba = getattr(s, "encoder", "") == "simba"
+    body = {"body": networks.layers.bodies.simba} if is_simba else {}
     return {**activation(s), **encoder, **body}
 
 
-def check_blocks(s: Algorithm, *names: str) -> None:
-    """Raises a ValueError unless SimBa's residual blocks, if any, have one size.
-
-    Args:
-      s: The settings.
-      *names: The settings of the sizes of the blocks.
-    """
-    if getattr(s, "encoder", "") != "simba":
-        return
-    for name in names:
-        sizes = getattr(s, name)
-        if len(set(sizes)) != 1:
-            raise ValueError(
-                f"{name}: expected the same number of units for each residual block, "
-                "such as (128,) or (512, 512), with encoder='simba', got "
-                f"{sizes}; {remedy_for(name)}."
-            )
+def check_returns(vmin: float, vmax: float) -> None:
+    """Raises a ValueError unless there are returns between the bounds."""
+    if vmin >= vmax:
+        raise ValueError(
+            f"vmin: expected a number below vmax, {vmax}, got {vmin}; "
+            f"{remedy_for('vmin')}, so that all discounted returns lie between."
+        )
 
 
-def activation(s: Algorithm) -> dict[str, Any]:
+def activation(s: Any) -> dict[str, Any]:
     """Returns the argument for the activation, if the settings choose one."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -76,21 +56,94 @@ def activation(s: Algorithm) -> dict[str, Any]:
     return {"activation_fn": keras.activations.get(s.activation)}
 
 
-def mlp_activation(s: Algorithm) -> str:
-    """Returns the activation of a `LayerNormMLP`, whose usual one is ELU."""
-    return "elu" if s.activation == "usual" else str(s.activation)
+def normed_layers(s: Any) -> networks.Network:
+    """Makes the hidden layers of Acme's networks, whose usual activation is ELU."""
+    return networks.LayerNormMLP(
+        s.fc_layer_params,
+        activation="elu" if s.activation == "usual" else s.activation,
+        activate_final=True,
+        dtype=s.dtype,
+    )
 
 
-def deterministic_actor(
-    s: Any, observation_spec: Any, action_spec: Any
-) -> networks.Network:
+def deterministic_actor(s: Any) -> networks.Network:
     """Makes the actor of an algorithm with `fc_layer_params`, which returns actions."""
     return networks.ActorNetwork(
-        observation_spec,
-        action_spec,
+        s.observation_spec,
+        s.environment.action_spec(),
         s.fc_layer_params,
         seed=s.seed,
-        **network_arguments(s, observation_spec),
+        **network_arguments(s),
+    )
+
+
+def stochastic_actor(
+    s: Any, fc_layer_params: Sequence[int], **arguments: Any
+) -> networks.Network:
+    """Makes an actor that returns distributions of actions.
+
+    Args:
+      s: The algorithm.
+      fc_layer_params: Units of the hidden layers.
+      **arguments: Further arguments of `networks.ActorDistributionNetwork`.
+    """
+    return networks.ActorDistributionNetwork(
+        s.observation_spec,
+        s.environment.action_spec(),
+        fc_layer_params=fc_layer_params,
+        seed=s.seed,
+        **{**network_arguments(s), **arguments},
+    )
+
+
+def value_network(s: Any, offset: int) -> networks.Network:
+    """Makes a network of state values with `fc_layer_params`.
+
+    Args:
+      s: The algorithm.
+      offset: What is added to the algorithm's seed.
+    """
+    return networks.ValueNetwork(
+        s.observation_spec,
+        fc_layer_params=s.fc_layer_params,
+        seed=s.seed + offset,
+        **network_arguments(s),
+    )
+
+
+def critic(s: Any, **arguments: Any) -> networks.Network:
+    """Makes a critic with `fc_layer_params`, which predicts the mean of the return.
+
+    Args:
+      s: The algorithm.
+      **arguments: Further arguments of `networks.CriticNetwork`.
+    """
+    return networks.CriticNetwork(
+        (s.observation_spec, s.environment.action_spec()),
+        joint_fc_layer_params=s.fc_layer_params,
+        **{"seed": s.seed + 1, **arguments},
+        **network_arguments(s, for_critic=True),
+    )
+
+
+def critics(
+    s: Any, num_critics: int, fc_layer_params: Sequence[int], **arguments: Any
+) -> networks.Network:
+    """Makes an ensemble of critics.
+
+    Args:
+      s: The algorithm.
+      num_critics: Their number.
+      fc_layer_params: Units of the hidden layers.
+      **arguments: Further arguments of `networks.CriticEnsembleNetwork`.
+    """
+    return networks.CriticEnsembleNetwork(
+        (s.observation_spec, s.environment.action_spec()),
+        num_critics=num_critics,
+        fc_layer_params=fc_layer_params,
+        seed=s.seed + 1,
+        **arguments,
+        **network_arguments(s, for_critic=True),
     )
 
 
@@ -102,85 +155,47 @@ def squashed_projection() -> Any:
     )
 
 
-def actor_and_critic(
-    s: Algorithm, observation_spec: Any, action_spec: Any, **arguments: Any
-) -> dict[str, Any]:
-    """Makes the networks of A2C, PPO or IMPALA, a dict by the agent's arguments.
+def on_policy_loop(
+    s: Any, agent: agents.TFAgent, steps: int, *arguments: Any, **keywords: Any
+) -> train.OnPolicyLoop:
+    """Makes the loop of an algorithm that learns from rollouts.
 
     Args:
-      s: The settings.
-      observation_spec: The spec of the observations.
-      action_spec: The spec of the actions.
-      **arguments: Further arguments of `ppo_networks.create_networks`.
+      s: The algorithm.
+      agent: The agent.
+      steps: The steps of each environment in a rollout.
+      *arguments: Further arguments of `train.OnPolicyLoop`.
+      **keywords: Further arguments by name.
+
+    Raises:
+      ValueError: The program gave a replay buffer.
     """
-    actor, critic = agents.ppo.ppo_networks.create_networks(
-        observation_spec,
-        action_spec,
-        conv_layer_params=s.conv_layer_params or None,
-        encoder=s.own_encoder,
-        **activation(s),
-        dtype=s.dtype,
+    if s.own_replay_buffer is not None:
+        raise ValueError(
+            f"replay_buffer: got one, but {s.title} learns from rollouts, without "
+            "replay; leave it out."
+        )
+    return train.OnPolicyLoop(
+        s.environment,
+        agent,
+        *arguments,
+        collect_steps_per_iteration=steps,
         seed=s.seed,
-        **arguments,
+        jit_compile="auto" if s.jit_compile else False,
+        **keywords,
     )
-    return {"actor_net": actor, "value_net": critic}
 
 
-def distributional_critic(
-    s: Algorithm,
-    environment: environments.TFEnvironment,
-    fc_layer_params: Sequence[int],
-    atoms: tuple[float, float, int],
-) -> networks.Network:
-    """Makes a critic that predicts the distribution of the return.
+def schedule(first: Any, num_updates: int, last: Any) -> Any:
+    """Returns the schedule of a number that changes linearly over some updates.
 
-    Args:
-      s: The settings.
-      environment: The environment.
-      fc_layer_params: Units of the hidden layers.
-      atoms: The smallest and the largest return, and the number of atoms.
+    The number itself, if `last` is None.
     """
-    encoder = spaces.observation_network(
-        environment.observation_spec(),
-        conv_layer_params=s.conv_layer_params or None,
-        encoder=s.own_encoder,
-        dtype=s.dtype,
-        seed=s.seed + 1,
-    )
-    return networks.Sequential(
-        [
-            networks.CriticMultiplexer(observation_network=encoder),
-            networks.LayerNormMLP(
-                fc_layer_params,
-                activation=mlp_activation(s),
-                activate_final=True,
-                dtype=s.dtype,
-            ),
-            networks.DiscreteValuedHead(*atoms),
-        ],
-        seed=s.seed + 1,
-    )
+    import keras  # Not at the top: --help does not wait for TensorFlow.
 
-
-def observation_normalizer(
-    s: NormalizesObservations, observation_spec: Any
-) -> utils.tensor_normalizer.TensorNormalizer | None:
-    """Makes the normalizer of an agent's observations, if the settings have one."""
-    if not s.normalize_observations:
-        return None
-    return utils.tensor_normalizer.StreamingTensorNormalizer(observation_spec)
-
-
-def decay(first: Any, num_updates: int, last: Any) -> Any:
-    """Returns the schedule of a number that changes linearly over some updates."""
-    import keras
-
+    if last is None:
+        return first
     return keras.optimizers.schedules.PolynomialDecay(first, num_updates, last)
-
-
-def rate(first: Any, num_updates: int, last: Any) -> Any:
-    """Returns the schedule of a rate; the rate itself if `last` is None."""
-    return first if last is None else decay(first, num_updates, last)
 
 
 def adam(rate: Any, *, weight_decay: float = 0.0, **arguments: Any) -> Any:

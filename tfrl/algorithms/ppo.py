@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tfrl import agents, networks, policies, utils
-from tfrl.algorithms import on_policy, parts, spaces
+from tfrl import agents, networks, utils
+from tfrl.algorithms import mixins, on_policy, parts
 from tfrl.algorithms.settings import (
-    ENTROPIES,
-    FRACTION,
     FROM_0,
-    LAMBDAS,
     SIZE_OR_0,
     check_layers,
     field,
+    final,
     live,
     number,
     remedy_for,
 )
 
 
-class ActorCritic(on_policy.OnPolicy):
+class ActorCritic(
+    on_policy.PolicyGradient, mixins.StateDependentNoise, on_policy.OnPolicy
+):
     """The base of the algorithms of this module: an actor and a critic."""
 
-    takes_masks = True
-
-    activation: str = "tanh"
-
-    share_layers: bool = field(
-        "Actor and critic share the layers before an LSTM or their outputs.",
-        default=False,
-    )
     lstm_size: int = field(
         "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0, default=0
     )
@@ -51,46 +42,21 @@ class ActorCritic(on_policy.OnPolicy):
     initial_log_stddev: float = live(
         "First log standard deviation of continuous actions.", number(), default=0.0
     )
-    gsde_sample_freq: int = field(
-        "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0, default=0
-    )
     normalize_rewards: bool = field(
         "Divide rewards by the running deviation of returns.", default=False
-    )
-    lambda_value: float = live(
-        "Lambda: 1 uses full returns, 0 one-step targets.",
-        FRACTION,
-        LAMBDAS,
-        default=0.95,
-    )
-    entropy_regularization: float = live(
-        "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES, default=0.0
-    )
-    value_loss_weight: float = live(
-        "Weight of the squared error of the values.", FROM_0, default=0.5
     )
     normalize_advantages: bool = field(
         "Normalize the advantages in each minibatch.", default=True
     )
 
-    def make_networks(self) -> dict[str, Any]:
-        """Makes the actor and the critic."""
-        return parts.actor_and_critic(
-            self,
-            self.observation_spec,
-            self.environment.action_spec(),
-            fc_layer_params=self.fc_layer_params,
-            share_layers=self.share_layers,
-            lstm_size=(self.lstm_size,) if self.lstm_size else None,
-            output_fc_layer_params=self.output_fc_layer_params,
-            initial_log_stddev=self.initial_log_stddev,
-            state_dependent_noise=bool(self.gsde_sample_freq),
-        )
-
-    @property
-    def action_kind(self) -> spaces.Kind:
-        """The kind of its actions; with state-dependent noise, one vector."""
-        return "vector" if self.gsde_sample_freq else "any"
+    def further_network_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments that only some algorithms have."""
+        return {
+            "lstm_size": (self.lstm_size,) if self.lstm_size else None,
+            "output_fc_layer_params": self.output_fc_layer_params,
+            "initial_log_stddev": self.initial_log_stddev,
+            "state_dependent_noise": bool(self.gsde_sample_freq),
+        }
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`.
@@ -102,29 +68,13 @@ class ActorCritic(on_policy.OnPolicy):
             reward_normalizer = utils.normalizers.reward_normalizer.RewardNormalizer(
                 self.environment.batch_size, self.gamma
             )
-        exploration = None
-        if self.gsde_sample_freq:
-            exploration = functools.partial(
-                policies.StateDependentNoisePolicy,
-                sample_freq=self.gsde_sample_freq,
-                seed=self.seed,
-            )
         return {
-            "optimizer": parts.adam(self.scheduled_rate(), epsilon=1e-5),
-            "lambda_value": self.lambda_value,
-            "discount_factor": self.gamma,
-            "entropy_regularization": self.entropy_regularization,
-            "value_pred_loss_coef": self.value_loss_weight,
-            "gradient_clipping": self.max_gradient_norm or None,
+            **super().agent_arguments(),
             "normalize_advantages": self.normalize_advantages,
             "compute_value_and_advantage_in_train": False,
             "update_normalizers_in_train": False,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
-            ),
             "reward_normalizer": reward_normalizer,
-            "exploration": exploration,
-            "seed": self.seed,
+            "exploration": self.with_noise if self.gsde_sample_freq else None,
         }
 
     def further_loop_arguments(self) -> dict[str, Any]:
@@ -184,9 +134,7 @@ class PPO(ActorCritic):
         (0.1, 0.2, 0.3, 0.4),
         default=0.2,
     )
-    anneal_clip_range: bool = field(
-        "Whether the clip range falls linearly to 0.", default=True
-    )
+    final_clip_range: float | None = final("clip range", default=0.0)
     value_clip_range: float = field(
         "Clip range of the change of values; 0: unlimited.", FROM_0, default=0.0
     )
@@ -205,9 +153,9 @@ class PPO(ActorCritic):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `ActorCritic.agent_arguments`."""
-        clip_range: Any = self.clip_range
-        if self.anneal_clip_range:
-            clip_range = parts.decay(clip_range, self.num_updates, 0.0)
+        clip_range = parts.schedule(
+            self.clip_range, self.num_updates, self.final_clip_range
+        )
         return {
             **super().agent_arguments(),
             "importance_ratio_clipping": clip_range,

@@ -5,24 +5,21 @@ Kalashnikov et al. (2018). The equations are in `tfrl.agents`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from tfrl import networks, policies, utils
-from tfrl.algorithms import off_policy, parts
-from tfrl.algorithms.settings import (
-    COUNT,
-    SIZE,
-    check_layers,
-    encoder_kind,
-    field,
-    random_share,
-    rate,
-    remedy_for,
-)
+from tfrl import policies, utils
+from tfrl.algorithms import mixins, off_policy, parts
+from tfrl.algorithms.settings import COUNT, SIZE, field, remedy_for
 
 
-class QtOpt(off_policy.OffPolicy):
+class QtOpt(
+    mixins.Epsilon,
+    mixins.Targets,
+    mixins.OneRate,
+    mixins.Encoder,
+    mixins.Layers,
+    off_policy.OffPolicy,
+):
     """QT-Opt: a search for the best action of a Q-network (Kalashnikov et al., 2018).
 
     The search is the cross-entropy method on the target network.
@@ -37,21 +34,13 @@ class QtOpt(off_policy.OffPolicy):
     num_iterations: int = 19_000
     gamma: float = 0.98
     target_update_tau: float = 0.01
+    final_epsilon: float = 0.1
 
-    fc_layer_params: Sequence[int] = field(
-        "Units of the hidden layers.", check_layers, default=(64, 64)
-    )
-    encoder: str = encoder_kind(default="mlp")
-    learning_rate: float = rate(default=1e-3)
-    target_update_period: int = field(
-        "Updates between steps of the target networks.", COUNT, default=1
-    )
     delayed_target_update_period: int = field(
         "Updates between copies of the target network to the delayed ones.",
         COUNT,
         default=5,
     )
-    exploration_epsilon: float = random_share(default=0.1)
     num_search_samples: int = field(
         "Actions in each iteration of the search.", SIZE, default=32
     )
@@ -72,34 +61,21 @@ class QtOpt(off_policy.OffPolicy):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the network of observations and actions, which the agent copies."""
-        critic = networks.CriticNetwork(
-            (self.observation_spec, self.environment.action_spec()),
-            joint_fc_layer_params=self.fc_layer_params,
-            seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec, for_critic=True),
-        )
-        return {"q_network": critic}
+        return {"q_network": parts.critic(self, seed=self.seed)}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         continuous = policies.samplers.qtopt_cem_actions_sampler_continuous
         return {
+            **super().agent_arguments(),
             "optimizer": parts.adam(self.learning_rate),
             "actions_sampler": continuous.GaussianActionsSampler(
                 self.environment.action_spec()
             ),
             "td_errors_loss_fn": utils.common.element_wise_squared_loss,
-            "epsilon_greedy": self.exploration_epsilon,
+            "epsilon_greedy": self.final_epsilon,
             "num_samples_cem": self.num_search_samples,
             "num_elites_cem": self.num_search_elites,
             "num_iter_cem": self.num_search_iterations,
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
             "delayed_target_update_period": self.delayed_target_update_period,
-            "gamma": self.gamma,
-            "n_step_update": self.n_step_update,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
-            ),
-            "seed": self.seed,
         }

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrl import agents, networks, replay_buffers, train
-from tfrl.algorithms import algorithm, parts
-from tfrl.algorithms.settings import (
-    DISCOUNTS,
-    ENTROPIES,
-    ENVIRONMENTS,
-    FRACTION,
-    FROM_0,
-    RATES,
-    SIZE,
-    check_layers,
-    field,
-    remedy_for,
-)
+from tfrl import agents, replay_buffers, train
+from tfrl.algorithms import mixins, parts
+from tfrl.algorithms.settings import SIZE, field, remedy_for
 
 
-class REINFORCE(algorithm.Algorithm):
+class REINFORCE(
+    mixins.Entropy,
+    mixins.OneRate,
+    mixins.Discount,
+    mixins.Layers,
+    mixins.Networks,
+    mixins.Environments,
+):
     """REINFORCE, optionally with a baseline (Williams, 1992).
 
     A compiled loop is three times faster on CartPole-v0, but compilation takes as much
@@ -40,28 +36,17 @@ class REINFORCE(algorithm.Algorithm):
     log_interval: int = 5
     checkpoint_interval: int = 25
 
-    num_envs: int = field("Environments stepped together.", ENVIRONMENTS, default=1)
+    fc_layer_params: Sequence[int] = (100,)
+    gamma: float = 1.0
+
     collect_episodes_per_iteration: int = field(
         "Episodes in an update.", SIZE, default=2
     )
     replay_capacity: int = field("Size of the buffer, in frames.", SIZE, default=2_000)
-    fc_layer_params: Sequence[int] = field(
-        "Units of the hidden layers.", check_layers, default=(100,)
-    )
-    learning_rate: float = field(
-        "Learning rate of Adam.", FROM_0, search=RATES, default=1e-3
-    )
-    gamma: float = field("Discount per step.", FRACTION, search=DISCOUNTS, default=1.0)
     normalize_returns: bool = field(
         "Normalize returns to mean 0 and standard deviation 1.", default=True
     )
     use_baseline: bool = field("Train a state-value baseline.", default=False)
-    entropy_regularization: float = field(
-        "Weight of the policy's entropy in the loss.",
-        FROM_0,
-        search=ENTROPIES,
-        default=0.0,
-    )
 
     def check_together(self) -> None:
         """Checks that each environment gives the same number of episodes."""
@@ -82,34 +67,18 @@ class REINFORCE(algorithm.Algorithm):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor, and the baseline if the settings have one."""
-        common = parts.network_arguments(self, self.observation_spec)
-        actor = networks.ActorDistributionNetwork(
-            self.observation_spec,
-            self.environment.action_spec(),
-            fc_layer_params=self.fc_layer_params,
-            seed=self.seed,
-            **common,
-        )
-        baseline = None
-        if self.use_baseline:
-            baseline = networks.ValueNetwork(
-                self.observation_spec,
-                fc_layer_params=self.fc_layer_params,
-                seed=self.seed + 1,
-                **common,
-            )
+        actor = parts.stochastic_actor(self, self.fc_layer_params)
+        baseline = parts.value_network(self, 1) if self.use_baseline else None
         return {"actor_network": actor, "value_network": baseline}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         return {
-            "optimizer": keras.optimizers.Adam(self.learning_rate),
+            **super().agent_arguments(),
+            "optimizer": parts.adam(self.learning_rate),
             "gamma": self.gamma,
             "normalize_returns": self.normalize_returns,
             "entropy_regularization": self.entropy_regularization,
-            "seed": self.seed,
         }
 
     def make_loop(self, agent: agents.TFAgent) -> train.EpisodicLoop:

@@ -13,32 +13,31 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tfrl import networks, policies, utils
-from tfrl.algorithms import off_policy, parts, spaces
+from tfrl.algorithms import mixins, off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
     BELOW_1,
-    COUNT,
     FINITE,
     FRACTION,
     FROM_0,
     SIZE,
     SIZE_OR_0,
     check_layers,
-    decay_of_weights,
-    encoder_kind,
     field,
-    final_rate,
     live,
     rate,
 )
 
 
-class EntropyRegularized(off_policy.OffPolicy):
+class EntropyRegularized(
+    mixins.FinalRate, mixins.ActorCriticRates, off_policy.OffPolicy
+):
     """The base of the algorithms of this module."""
 
     num_iterations: int = 19_900
     initial_collect_steps: int = 100
     replay_capacity: int = 20_000
+    final_learning_rate: float | None = None
 
     actor_fc_layer_params: Sequence[int] = field(
         "Units of the actor's hidden layers.", check_layers, default=(64, 64)
@@ -46,76 +45,36 @@ class EntropyRegularized(off_policy.OffPolicy):
     critic_fc_layer_params: Sequence[int] = field(
         "Units of each critic's hidden layers.", check_layers, default=(64, 64)
     )
-    actor_learning_rate: float = rate(default=1e-3)
-    critic_learning_rate: float = rate(default=1e-3)
     alpha_learning_rate: float = rate(
         "Learning rate of Adam; 0 fixes the temperature.", default=1e-3
     )
-    final_learning_rate: float | None = final_rate(default=None)
     initial_alpha: float = live("First temperature.", ABOVE_0, default=1.0)
-    target_update_period: int = field(
-        "Updates between steps of the target networks.", COUNT, default=1
-    )
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-
-        def adam(rate: float, **arguments: float) -> Any:
-            rate = parts.rate(rate, self.num_updates, self.final_learning_rate)
-            return parts.adam(rate, **arguments)
-
-        alpha_rate = self.alpha_learning_rate
-        own = self.adam_arguments()
+        rate = self.alpha_learning_rate
         return {
-            "actor_optimizer": adam(self.actor_learning_rate, **own),
-            "critic_optimizer": adam(self.critic_learning_rate, **own),
-            "alpha_optimizer": adam(alpha_rate) if alpha_rate else None,
+            **super().agent_arguments(),
+            "alpha_optimizer": parts.adam(self.scheduled(rate)) if rate else None,
             "initial_log_alpha": math.log(self.initial_alpha),
-            **self.target_arguments(),
-            "gamma": self.gamma,
-            "observation_normalizer": parts.observation_normalizer(
-                self, self.observation_spec
-            ),
-            "n_step_update": self.n_step_update,
             "greedy_eval": True,
-            "seed": self.seed,
-        }
-
-    def adam_arguments(self) -> dict[str, float]:
-        """Returns arguments of the actor's and the critics' Adam."""
-        return {}
-
-    def target_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments for target networks."""
-        return {
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
         }
 
 
-class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
-    """SAC: a tanh-squashed normal policy, and critics (Haarnoja et al., 2018)."""
+class ContinuousActor(
+    mixins.ActorPeriod,
+    mixins.WeightDecay,
+    mixins.StateDependentNoise,
+    EntropyRegularized,
+):
+    """The base of SAC and its variants: a tanh-squashed actor, and critics."""
 
-    name = "sac"
-    title = "SAC"
-    agent_name = "SacAgent"
     environment_name = "Pendulum-v1"
     actions = "continuous"
-    without_lstm: ClassVar[dict[str, Any]] = {
-        **off_policy.WithMemory.without_lstm,
-        "num_critics": 2,
-        "num_min": 0,
-        "gsde_sample_freq": 0,
-    }
 
-    encoder: str = encoder_kind(default="mlp")
-    weight_decay: float = decay_of_weights(default=0.0)
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
-    )
-    actor_update_period: int = field(
-        "Critic updates for each of the actor and the temperature.", COUNT, default=1
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     target_entropy_per_dimension: float = live(
@@ -135,9 +94,6 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         default=0.15,
         needs=("ou_stddev", True),
     )
-    gsde_sample_freq: int = field(
-        "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0, default=0
-    )
     gsde_initial_log_std: float = field(
         "First log standard deviation of that noise.",
         FINITE,
@@ -145,42 +101,24 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         needs=("gsde_sample_freq", True),
     )
 
-    def check_together(self) -> None:
-        """Checks the sizes of residual blocks, too."""
-        super().check_together()
-        parts.check_blocks(self, "actor_fc_layer_params", "critic_fc_layer_params")
-
-    def adam_arguments(self) -> dict[str, float]:
-        """Returns arguments of the actor's and the critics' Adam."""
-        return {"weight_decay": self.weight_decay}
-
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the ensemble of critics."""
-        specs = self.observation_spec, self.environment.action_spec()
-        projection = parts.squashed_projection()
-        if self.gsde_sample_freq:
-            projection = functools.partial(
-                networks.StateDependentNoiseProjectionNetwork,
-                initial_log_std=self.gsde_initial_log_std,
-            )
-        if self.lstm_size:
-            return {
-                "critic_network": self.make_lstm_critic(self.critic_fc_layer_params),
-                "actor_network": networks.ActorDistributionRnnNetwork(
-                    *specs,
-                    continuous_projection_net=projection,
-                    **self.lstm_arguments(self.actor_fc_layer_params),
-                ),
-            }
-        arguments = parts.network_arguments(self, self.observation_spec)
-        actor = networks.ActorDistributionNetwork(
-            *specs,
-            fc_layer_params=self.actor_fc_layer_params,
-            continuous_projection_net=projection,
-            seed=self.seed,
-            **{**arguments, **self.body_arguments()},
+        actor = parts.stochastic_actor(
+            self,
+            self.actor_fc_layer_params,
+            continuous_projection_net=self.projection(),
+            **self.body_arguments(),
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
+
+    def projection(self) -> Any:
+        """Returns the actor's head."""
+        if not self.gsde_sample_freq:
+            return parts.squashed_projection()
+        return functools.partial(
+            networks.StateDependentNoiseProjectionNetwork,
+            initial_log_std=self.gsde_initial_log_std,
+        )
 
     def body_arguments(self) -> dict[str, Any]:
         """Returns the networks' arguments for their hidden layers."""
@@ -192,21 +130,13 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         Args:
           **arguments: Further arguments of `networks.CriticEnsembleNetwork`.
         """
-        arguments.setdefault("num_quantiles", self.value_bins or None)
-        return networks.CriticEnsembleNetwork(
-            (self.observation_spec, self.environment.action_spec()),
-            num_critics=self.num_critics,
-            fc_layer_params=self.critic_fc_layer_params,
-            seed=self.seed + 1,
+        return parts.critics(
+            self,
+            self.num_critics,
+            self.critic_fc_layer_params,
             **arguments,
             **self.body_arguments(),
-            **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
-
-    @property
-    def action_kind(self) -> spaces.Kind:
-        """The kind of its actions; with state-dependent noise they form one vector."""
-        return "vector" if self.gsde_sample_freq else "continuous"
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
@@ -217,17 +147,12 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
                 utils.actions.num_components(self.environment.action_spec()),
             ),
             "num_min": self.num_min or None,
-            "actor_update_period": self.actor_update_period,
             "exploration": self.with_noise,
-            **self.loss_of_bins(),
         }
 
     def with_noise(self, policy: policies.TFPolicy) -> policies.TFPolicy:
         """Returns the policy that collects, which adds noise."""
-        if self.gsde_sample_freq:
-            policy = policies.StateDependentNoisePolicy(
-                policy, self.gsde_sample_freq, seed=self.seed
-            )
+        policy = super().with_noise(policy)
         if self.ou_stddev:
             policy = policies.OUNoisePolicy(
                 policy,
@@ -240,27 +165,60 @@ class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
         return policy
 
 
-class REDQ(SAC):
+class WithBins(off_policy.Bins, mixins.Targets, ContinuousActor):
+    """The base of the algorithms whose critics predict numbers, or bins."""
+
+    def make_critic(self, **arguments: Any) -> networks.Network:
+        """Makes the ensemble of critics; see `ContinuousActor.make_critic`."""
+        return super().make_critic(num_quantiles=self.value_bins or None, **arguments)
+
+
+class SAC(off_policy.Memory, mixins.Encoder, WithBins):
+    """SAC: a tanh-squashed normal policy, and critics (Haarnoja et al., 2018)."""
+
+    name = "sac"
+    title = "SAC"
+    agent_name = "SacAgent"
+    without_lstm: ClassVar[dict[str, Any]] = {
+        **off_policy.Memory.without_lstm,
+        "num_critics": 2,
+        "num_min": 0,
+        "gsde_sample_freq": 0,
+    }
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor and the critics, perhaps with LSTMs."""
+        if not self.lstm_size:
+            return super().make_networks()
+        actor = networks.ActorDistributionRnnNetwork(
+            self.observation_spec,
+            self.environment.action_spec(),
+            continuous_projection_net=self.projection(),
+            **self.lstm_arguments(self.actor_fc_layer_params),
+        )
+        critic = self.make_lstm_critic(self.critic_fc_layer_params)
+        return {"critic_network": critic, "actor_network": actor}
+
+
+class REDQ(mixins.Encoder, WithBins):
     """REDQ: SAC with ten critics, of which a target uses two (Chen et al., 2021)."""
 
     name = "redq"
     relative = "sac"
     title = "REDQ"
-    without_settings = off_policy.LSTM_SETTINGS
 
     num_critics: int = 10
     num_min: int = 2
     train_steps_per_iteration: int = 20
 
 
-class DroQ(SAC):
+class DroQ(WithBins):
     """DroQ: REDQ with two critics that have dropout (Hiraoka et al., 2022)."""
 
     name = "droq"
     relative = "sac"
     title = "DroQ"
     agent_name = "DroqAgent"
-    without_settings = off_policy.LSTM_SETTINGS | {"encoder"}
 
     num_min: int = 2
     train_steps_per_iteration: int = 20
@@ -275,16 +233,15 @@ class DroQ(SAC):
         return super().make_critic(dropout=self.dropout, layer_norm=True, **arguments)
 
 
-class TQC(SAC):
+class TQC(mixins.Quantiles, mixins.Encoder, mixins.Targets, ContinuousActor):
     """TQC: targets drop the critics' largest quantiles (Kuznetsov et al., 2020)."""
 
     name = "tqc"
     relative = "sac"
     title = "TQC"
     agent_name = "TqcAgent"
-    without_settings = off_policy.LSTM_SETTINGS | off_policy.BIN_SETTINGS
 
-    num_quantiles: int = field("Quantiles that a critic predicts.", SIZE, default=25)
+    num_quantiles: int = 25
     num_dropped_quantiles: int = field(
         "Largest quantiles dropped for each critic.", SIZE_OR_0, default=2
     )
@@ -301,19 +258,13 @@ class TQC(SAC):
         }
 
 
-class CrossQ(SAC):
+class CrossQ(ContinuousActor):
     """CrossQ: SAC without target networks, normalized (Bhatt et al., 2024)."""
 
     name = "crossq"
     relative = "sac"
     title = "CrossQ"
     agent_name = "CrossQAgent"
-    without_settings = off_policy.LSTM_SETTINGS | {
-        *off_policy.BIN_SETTINGS,
-        "target_update_tau",
-        "target_update_period",
-        "encoder",
-    }
 
     critic_fc_layer_params: Sequence[int] = (256, 256)
     actor_learning_rate: float = 1e-3
@@ -347,12 +298,8 @@ class CrossQ(SAC):
         """Returns arguments of the actor's and the critics' Adam."""
         return {**super().adam_arguments(), "beta_1": self.adam_beta_1}
 
-    def target_arguments(self) -> dict[str, Any]:
-        """Returns nothing, since there are no target networks."""
-        return {}
 
-
-class DiscreteSAC(EntropyRegularized):
+class DiscreteSAC(mixins.Targets, EntropyRegularized):
     """Discrete SAC: a categorical policy, and two Q-networks (Christodoulou, 2019).
 
     Almost no entropy is left in a policy that balances CartPole's pole for 500 steps,
@@ -382,22 +329,15 @@ class DiscreteSAC(EntropyRegularized):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the Q-network, which the agent copies."""
-        specs = self.observation_spec, self.environment.action_spec()
-        common = parts.network_arguments(self, self.observation_spec)
-        return {
-            "critic_network": networks.QNetwork(
-                *specs,
-                fc_layer_params=self.critic_fc_layer_params,
-                seed=self.seed + 1,
-                **common,
-            ),
-            "actor_network": networks.ActorDistributionNetwork(
-                *specs,
-                fc_layer_params=self.actor_fc_layer_params,
-                seed=self.seed,
-                **common,
-            ),
-        }
+        critic = networks.QNetwork(
+            self.observation_spec,
+            self.environment.action_spec(),
+            fc_layer_params=self.critic_fc_layer_params,
+            seed=self.seed + 1,
+            **parts.network_arguments(self),
+        )
+        actor = parts.stochastic_actor(self, self.actor_fc_layer_params)
+        return {"critic_network": critic, "actor_network": actor}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""

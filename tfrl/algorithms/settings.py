@@ -15,7 +15,7 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, dataclass_transform
 
 from tfrl.algorithms import other_words
@@ -117,39 +117,15 @@ def rate(text: str = "Learning rate of Adam.", *, default: float) -> Any:
     return live(text, check_rate, RATES, default=default)
 
 
-def final_rate(*, default: float | None) -> Any:
-    """Declares the last value of learning rates; see `live`."""
-    return live(
-        "Last learning rate, reached linearly; None keeps the first one.",
-        number(low=0.0, optional=True),
-        default=default,
-    )
+def final(of: str, *, default: float | None) -> Any:
+    """Declares the last value of a number that falls during the run; see `live`.
 
-
-def encoder_kind(*, default: str) -> Any:
-    """Declares the kind of hidden layers; see `field`."""
-    return field(
-        "Hidden layers: mlp, or simba's residual blocks of one size.",
-        one_of("mlp", "simba"),
-        default=default,
-    )
-
-
-def decay_of_weights(*, default: float) -> Any:
-    """Declares the weight decay of actor and critics; see `field`."""
-    text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
-    return field(text, FROM_0, default=default)
-
-
-def gradient_norm(*, default: float, search: Search | None = None) -> Any:
-    """Declares the largest norm of all gradients together; see `field`."""
-    text = "Largest norm of all gradients together; 0: unlimited."
-    return field(text, FROM_0, default=default, search=search)
-
-
-def random_share(*, default: float) -> Any:
-    """Declares the probability of a random action, if it is constant; see `live`."""
-    return live("Probability of a random action.", FRACTION, EPSILONS, default=default)
+    Args:
+      of: What the number is, such as "learning rate".
+      default: The default; None for a number that stays.
+    """
+    text = f"Last {of}, reached linearly; None keeps the first one."
+    return live(text, number(low=0.0, optional=True), default=default)
 
 
 def part(*, alias: str, default: Any = None, kw_only: bool = True) -> Any:
@@ -306,9 +282,7 @@ def remedy_for(name: str) -> str:
 
 def _make_dataclass(cls: type) -> None:
     """Makes a class a dataclass; settings declared again keep their metadata."""
-    inherited: dict[str, dataclasses.Field[Any]] = {}
-    for base in reversed(cls.__mro__[1:]):
-        inherited |= vars(base).get("__dataclass_fields__", {})
+    inherited = _fields(cls.__mro__[1:])
     for name in inspect.get_annotations(cls):
         default = cls.__dict__.get(name)
         has_own_metadata = isinstance(default, dataclasses.Field)
@@ -319,14 +293,23 @@ def _make_dataclass(cls: type) -> None:
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(
         cls
     )
-    every = {each.name: each for each in dataclasses.fields(made)}
-    made._settings = {
-        k: x
-        for k, x in every.items()
-        if "text" in x.metadata and k not in made.without_settings
-    }
+    every = _fields(cls.__mro__)
+    made._settings = {k: x for k, x in every.items() if "text" in x.metadata}
     made._arguments = {k: x for k, x in every.items() if "argument" in x.metadata}
     made.__signature__ = _signature(made)
+
+
+def _fields(classes: Iterable[type]) -> dict[str, dataclasses.Field[Any]]:
+    """Returns the fields of classes in the order of inheritance, by their names.
+
+    As for attributes, a class goes before those after it. (Each base's own dictionary
+    of fields has those that it inherits, too, in which two bases may differ.)
+    """
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for each in reversed(tuple(classes)):
+        own = vars(each).get("__dataclass_fields__", {})
+        found |= {x: own[x] for x in inspect.get_annotations(each) if x in own}
+    return found
 
 
 def _signature(made: Any) -> inspect.Signature:
@@ -351,23 +334,10 @@ def _signature(made: Any) -> inspect.Signature:
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(
-        field,
-        live,
-        rate,
-        final_rate,
-        encoder_kind,
-        decay_of_weights,
-        gradient_norm,
-        random_share,
-        part,
-    ),
+    field_specifiers=(field, live, rate, final, part),
 )
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""
-
-    # The settings of its base classes that a class does not have.
-    without_settings: ClassVar[frozenset[str]] = frozenset()
 
     # The declarations of settings, and of the constructor's other arguments, by name.
     _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
@@ -400,7 +370,12 @@ class Settings(Dataclasses):
 
     A subclass is a dataclass of its annotations. Type checkers know its settings as
     keywords and as attributes.
+
+    Attributes:
+      supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
     """
+
+    supports_sweep: ClassVar[bool] = True
 
     seed: int = field("Seed of all random numbers.", SEED, default=0)
     device: str = field("Where to train, such as GPU:0.", default="")
@@ -408,36 +383,6 @@ class Settings(Dataclasses):
         "Whether XLA compiles the loop, where possible.", default=True
     )
     num_iterations: int = field("Iterations of the run.", COUNT, default=10_000)
-    dtype: str = field(
-        "Dtype of networks; mixed_bfloat16 for large ones on GPUs.",
-        one_of("float32", "mixed_bfloat16", "mixed_float16"),
-        default="float32",
-    )
-    conv_layer_params: Sequence[Sequence[int]] = field(
-        "Convolutions for images; () chooses by their size.",
-        check_convolutions,
-        default=(),
-    )
-    activation: str = field(
-        "Activation of hidden layers, such as tanh; usual: each network's own.",
-        CHECK_ACTIVATION,
-        default="relu",
-    )
-    emulator: str = field(
-        "Several Atari games: ale-py on threads, or gymnasium in processes.",
-        one_of("ale-py", "gymnasium"),
-        default="ale-py",
-    )
-    grid_observations: str = field(
-        "MiniGrid's observations: flat, or image without the text.",
-        one_of("flat", "image"),
-        default="flat",
-    )
-    action_repeat: int = field(
-        "Steps per action; for dm_control, bsuite and functions of your own.",
-        SIZE,
-        default=1,
-    )
     eval_interval: int = field("Iterations between evaluations.", COUNT, default=1_000)
     num_eval_episodes: int = field(
         "Episodes in an evaluation.", ENVIRONMENTS, default=10
@@ -498,9 +443,8 @@ class Settings(Dataclasses):
     @classmethod
     def live_settings(cls) -> frozenset[str]:
         """Returns the names of the settings in which runs of a program may differ."""
-        return frozenset(
-            name for name, x in cls._settings.items() if x.metadata["live"]
-        )
+        live = (name for name, x in cls._settings.items() if x.metadata["live"])
+        return frozenset(live if cls.supports_sweep else ())
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -553,15 +497,6 @@ class Settings(Dataclasses):
         Raises:
           ValueError: They cannot be combined.
         """
-        last = getattr(self, "final_learning_rate", None)
-        for name, each in self.setting_fields().items():
-            value, is_rate = getattr(self, name), each.metadata["check"] is check_rate
-            if is_rate and callable(value) and last is not None:
-                raise ValueError(
-                    f"final_learning_rate: expected None with {name}, a schedule of "
-                    f"its own, {type(value).__name__}, got {last}; "
-                    f"{remedy_for('final_learning_rate=None')}."
-                )
 
     def use_variables(self, variables: Mapping[str, Any]) -> None:
         """Replaces the numbers of live settings by variables.

@@ -288,7 +288,7 @@ class World:
         leaves = tree.flatten(observation_spec)
         is_vector = len(leaves) == 1 and len(leaves[0].shape) < 2
         if self.fit.has_changed_actions or has_mask or not is_vector:
-            convolutions = self._recipe.conv_layer_params or None
+            convolutions = self._recipe.settings.get("conv_layer_params") or None
             text = spaces.describe(observation_spec, action_spec, convolutions)
             masked = f"; {spaces.MASK}: the legal actions" if has_mask else ""
             log.info(f"Networks: {text}{masked}.")

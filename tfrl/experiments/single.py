@@ -118,7 +118,7 @@ def check_environment(algorithm: Algorithm) -> None:
 def prepare_kernels(algorithm: Algorithm) -> None:
     """Sets up TensorFlow for an algorithm, before it is imported."""
     is_free = not (threads.HAS_USERS_KERNELS or portable.is_on())
-    if algorithm.conv_layer_params and is_free:
+    if algorithm.settings.get("conv_layer_params") and is_free:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     quiet.quieten_tensorflow()

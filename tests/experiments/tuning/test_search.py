@@ -55,7 +55,7 @@ def test_words_follow_the_kind_of_the_field():
             "minibatch_size": "32..512:log",
             "activation": "tanh,relu",
             "fc_layer_params": "(64,64),(256,)",
-            "anneal_clip_range": "True,False",
+            "normalize_rewards": "True,False",
             "lambda_value": None,
         },
     )
@@ -63,7 +63,7 @@ def test_words_follow_the_kind_of_the_field():
     assert isinstance(found["minibatch_size"].low, int)
     assert found["activation"] == ("tanh", "relu")
     assert found["fc_layer_params"] == ((64, 64), (256,))
-    assert found["anneal_clip_range"] == (True, False)
+    assert found["normalize_rewards"] == (True, False)
     made = search.distributions(found)
     assert made["minibatch_size"] == optuna.distributions.IntDistribution(
         32, 512, log=True
@@ -72,7 +72,7 @@ def test_words_follow_the_kind_of_the_field():
         "minibatch_size": 64,
         "activation": "relu",
         "fc_layer_params": made["fc_layer_params"].choices[1],
-        "anneal_clip_range": False,
+        "normalize_rewards": False,
         "lambda_value": 0.9,
     }
     assert search.values(found, drawn) == {**drawn, "fc_layer_params": (256,)}

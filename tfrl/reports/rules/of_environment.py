@@ -271,11 +271,7 @@ def _wrong_sign(evidence: Evidence) -> Problem | None:
 def _atoms(evidence: Evidence) -> Problem | None:
     if not evidence.settings.get("value_bins", True):
         return None  # Its critics predict numbers, whatever vmin and vmax are.
-    pairs = ("min_q_value", "vmin"), ("max_q_value", "vmax")
-    low, high = (
-        next((evidence.settings[n] for n in pair if n in evidence.settings), None)
-        for pair in pairs
-    )
+    low, high = evidence.settings.get("vmin"), evidence.settings.get("vmax")
     came = evidence.late("realized_return", least=1)
     if low is None or high is None or came is None:
         return None
@@ -283,7 +279,7 @@ def _atoms(evidence: Evidence) -> Problem | None:
     outside = max(came - high, low - came) / max(high - low, 1e-6)
     if outside <= 0.25:
         return None
-    end = "{min_q_value|vmin}" if came < low else "{max_q_value|vmax}"
+    end = "{vmin}" if came < low else "{vmax}"
     return Problem(
         f"returns of {came:.3g} lie outside of the range of the critics' atoms or bins",
         "distance / range",

@@ -267,10 +267,10 @@ def test_code_and_pages_use_none_of_the_words_to_avoid():
 
 # Modules that pickle: they talk with processes that this one has started, over pipes.
 PICKLES_FOR_OWN_PROCESSES = {
-    "tfrl/environments/gymnasium/envpool_trial.py",
+    "tfrl/environments/gymnasium/envpool_vector_env.py",
     "tfrl/environments/parallel_py_environment.py",
-    "tfrl/environments/workers/process_py_environment.py",
-    "tfrl/environments/workers/process_worker.py",
+    "tfrl/environments/process_py_environment.py",
+    "tfrl/environments/process_worker.py",
     "tfrl/system/child_errors.py",
     "tfrl/system/child_main.py",
     "tfrl/system/child_process.py",

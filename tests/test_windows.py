@@ -164,7 +164,7 @@ for module in modules:
         assert "Windows" in str(error) or "Only Linux" in str(error), (module, error)
         refused.add(module)
 assert refused == posix, refused ^ posix
-from tfrl.environments.workers import process_py_environment
+from tfrl.environments import process_py_environment
 try:
     process_py_environment.ProcessPyEnvironment(dict).start()
 except NotImplementedError as error:

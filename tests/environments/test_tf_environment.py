@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tfrl import environments
 from tfrl.environments import tf_environment, tf_wrappers
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 
 
@@ -63,3 +63,48 @@ def test_what_a_tensor_environment_has_not():
 def test_the_package_exports_what_it_lists():
     for name in environments.__all__:
         assert getattr(environments, name) is not None
+
+
+SPEC = {
+    "choice": tensor_spec.BoundedTensorSpec((), tf.int32, 0, 3),
+    "force": tensor_spec.TensorSpec((2,), tf.float32),
+}
+
+
+def test_tensors_come_in_the_order_and_dtypes_of_the_specs():
+    choice, force = tf_environment.flatten(
+        {"force": [[0.5, 1.5]], "choice": tf.constant([2], tf.int64)}, SPEC, 1
+    )
+    assert (choice.numpy().tolist(), choice.dtype) == ([2], tf.int32)
+    assert (force.numpy().tolist(), force.dtype) == ([[0.5, 1.5]], tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "message"),
+    [
+        ({"choice": [0]}, ValueError, r"action: got .*expected the structure of the a"),
+        (
+            {"choice": [1, 1], "force": [[0.0, 0.0]]},
+            ValueError,
+            r"action/choice: got shape \(2,\), expected \(1,\)",
+        ),
+        (
+            {"choice": ["up"], "force": [[0.0, 0.0]]},
+            TypeError,
+            "action/choice: got dtype string, expected int32",
+        ),
+        (
+            {"choice": [0], "force": [0.0, 0.0]},
+            ValueError,
+            r"action/force: got shape \(2,\), expected \(1, 2\); .* batch in fr",
+        ),
+        (
+            {"choice": [0.5], "force": [[0.0, 0.0]]},
+            TypeError,
+            "action/choice: got dtype float32, expected int32; cast the action",
+        ),
+    ],
+)
+def test_what_breaks_the_specs_is_named(action, error, message):
+    with pytest.raises(error, match=message):
+        tf_environment.flatten(action, SPEC, 1)

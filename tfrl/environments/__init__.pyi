@@ -42,6 +42,7 @@ from .gym_wrapper import GymWrapper as GymWrapper
 from .gymnasium.vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
 from .gymnasium.wrapper import GymnasiumWrapper as GymnasiumWrapper
 from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironment
+from .process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment
 from .py_to_dm_wrapper import PyToDMWrapper as PyToDMWrapper
 from .random_py_environment import RandomPyEnvironment as RandomPyEnvironment
@@ -52,7 +53,6 @@ from .tf_wrappers import TFEnvironmentBaseWrapper as TFEnvironmentBaseWrapper
 from .trajectory_replay import TrajectoryReplay as TrajectoryReplay
 from .utils import get_tf_env as get_tf_env
 from .utils import validate_py_environment as validate_py_environment
-from .workers.process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .wrappers import ActionClipWrapper as ActionClipWrapper
 from .wrappers import ActionDiscretizeWrapper as ActionDiscretizeWrapper
 from .wrappers import ActionOffsetWrapper as ActionOffsetWrapper

@@ -10,8 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from tfrl.environments import batches, py_environment
-from tfrl.environments.boundary import members
-from tfrl.environments.boundary.members import unstack_actions
+from tfrl.environments.batches import unstack_actions
 from tfrl.trajectories import time_step as ts
 
 __all__ = ["BatchedPyEnvironment", "unstack_actions"]
@@ -44,7 +43,7 @@ class BatchedPyEnvironment(batches.BatchOfMembers):
                 f"envs: got {envs!r}, expected at least one environment and no batched "
                 "one; give the single environments."
             )
-        members.check_equal_specs(
+        batches.check_equal_specs(
             "envs",
             [env.time_step_spec() for env in self._envs],
             [env.action_spec() for env in self._envs],
@@ -88,11 +87,11 @@ class BatchedPyEnvironment(batches.BatchOfMembers):
         return self._stack(self._call("reset"))
 
     def _step(self, action: Any) -> ts.TimeStep:
-        actions = members.unstack_actions_for(action, self.batch_size)
+        actions = batches.unstack_actions_for(action, self.batch_size)
         return self._stack(self._call("step", [(member,) for member in actions]))
 
     def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:
-        return members.stack_time_steps(
+        return batches.stack_time_steps(
             time_steps, self.time_step_spec(), lambda index: f"envs[{index}]"
         )
 

@@ -12,7 +12,11 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays, copies, time_step_checker
+from tfrl.environments.boundary import (
+    action_arrays,
+    leaf_checks,
+    time_step_checker,
+)
 from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
@@ -64,7 +68,7 @@ class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
         name = time_step_checker.environment_name(env)
         self._check_action = action_arrays.ActionChecker(name, self._action_spec)
         self._copiers = [
-            copies.NestCopier(name, field, spec)
+            leaf_checks.NestCopier(name, field, spec)
             for field, spec in (
                 ("reward", self._reward_spec),
                 ("discount", self._discount_spec),

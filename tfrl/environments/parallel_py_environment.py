@@ -11,14 +11,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from tfrl.environments import batches
-from tfrl.environments.boundary import action_arrays, members
-from tfrl.environments.workers import (
-    process_arrays,
-    process_py_environment,
-    process_worker,
-)
-from tfrl.environments.workers.process_py_environment import (
+from tfrl.environments import batches, process_py_environment, process_worker
+from tfrl.environments.boundary import action_arrays
+from tfrl.environments.process_py_environment import (
     EnvConstructor,
     ProcessPyEnvironment,
     Promise,
@@ -91,7 +86,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         self._failure: BaseException | None = None
         self._closed = False
         self._replies: list[child_process.Reply] = []  # Of the running step.
-        self._shared: process_arrays.SharedBatch | None = None
+        self._shared: process_worker.SharedBatch | None = None
         self._envs = [
             ProcessPyEnvironment(
                 constructor,
@@ -126,7 +121,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             child_process.wait(readies, self._start_timeout, "start_timeout")
         self._action_spec = self._envs[0].action_spec()
         self._time_step_spec = self._envs[0].time_step_spec()
-        members.check_equal_specs(
+        batches.check_equal_specs(
             "env_constructors",
             [env.time_step_spec() for env in self._envs],
             [env.action_spec() for env in self._envs],
@@ -135,7 +130,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             type(self).__name__, self._action_spec
         )
         specs = (self._action_spec, self._time_step_spec)
-        if process_arrays.can_share(specs):
+        if process_worker.can_share(specs):
             self._shared = self._share(specs)
 
     def current_time_step(self) -> ts.TimeStep:
@@ -180,7 +175,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         self._prepare()
         if self._shared is not None and self._shared.write_actions(action):
             return self._play(process_worker.STEP, "step", [b""] * self.batch_size)
-        actions = members.unstack_actions_for(action, self.batch_size)
+        actions = batches.unstack_actions_for(action, self.batch_size)
         for member in actions:
             self._check_action(member)  # One refusal breaks the batch.
         messages = [cloudpickle.dumps(("step", (member,), {})) for member in actions]
@@ -225,7 +220,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         return pickle.loads(reply.payload)
 
     def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:
-        return members.stack_time_steps(
+        return batches.stack_time_steps(
             time_steps, self._time_step_spec, lambda i: self._envs[i]._name
         )
 
@@ -249,9 +244,9 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             "ParallelPyEnvironment", self._closed, self._failure
         )
 
-    def _share(self, specs: tuple[Any, Any]) -> process_arrays.SharedBatch:
+    def _share(self, specs: tuple[Any, Any]) -> process_worker.SharedBatch:
         """Maps one block of memory into all members' processes."""
-        fd = process_arrays.make_file(specs, self.batch_size)
+        fd = process_worker.make_file(specs, self.batch_size)
         try:
             promises = []
             for index, env in enumerate(self._envs):
@@ -262,7 +257,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
                 )
                 env._usable().send_file(fd)
             _gather(promises)
-            return process_arrays.SharedBatch(fd, *specs, self.batch_size)
+            return process_worker.SharedBatch(fd, *specs, self.batch_size)
         finally:
             os.close(fd)
 

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfrl.compilation import stored_values, trace_counts
 from tfrl.environments import tf_environment
-from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, number_checks
@@ -95,7 +94,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return self._reset_function()
 
     def _step(self, action: Any) -> ts.TimeStep:
-        action_tensors.flatten(action, self._action_spec, self._batch_size)
+        tf_environment.flatten(action, self._action_spec, self._batch_size)
         return self._step_function()
 
     def _draw_reset(self) -> ts.TimeStep:

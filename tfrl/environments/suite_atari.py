@@ -18,6 +18,8 @@ import gymnasium
 import numpy as np
 
 from tfrl.environments import (
+    atari_batch,
+    atari_console,
     atari_preprocessing,
     atari_wrappers,
     batched_py_environment,
@@ -26,7 +28,6 @@ from tfrl.environments import (
     py_environment,
     suite_gym,
 )
-from tfrl.environments.atari import atari_batch, console
 from tfrl.utils import number_checks
 
 DEFAULT_ATARI_GYM_WRAPPERS = (atari_preprocessing.AtariPreprocessing,)
@@ -281,7 +282,7 @@ def _on_threads(
             f"{', '.join(sorted(_KWARGS))}; play it by emulator='gymnasium'."
         )
     consoles = [
-        console.Console(
+        atari_console.Console(
             kwargs["game"], single.ale.getFloat("repeat_action_probability"), noop_max
         )
         for _ in range(num_envs)

@@ -21,7 +21,6 @@ import numpy as np
 
 from tfrl.environments import extras
 from tfrl.environments.gymnasium import (
-    envpool_trial,
     envpool_vector_env,
     vector_py_environment,
 )
@@ -223,7 +222,7 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
         option not in _KNOWN and not isinstance(defaults[option], bool)
         for option in options.keys() & defaults.keys()
     ):
-        envpool_trial.check(name, options)
+        envpool_vector_env.try_out(name, options)
 
 
 def _check_base_path(name: str, base_path: Any, default: str) -> None:

@@ -6,21 +6,23 @@ Gymnasium's own wrapper is left out.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import importlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 from gymnasium.envs import registration
 
 from tfrl.environments import extras, py_environment, suites, wrappers
-from tfrl.environments.gymnasium import headless, model_warnings
+from tfrl.environments.gymnasium import headless
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
+from tfrl.system import log
 
 TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment
@@ -91,7 +93,7 @@ def load(
         "disable_env_checker": True,
         **make_kwargs(spec, gym_kwargs, render_kwargs),
     }
-    with model_warnings.omitted(spec):
+    with omitted(spec):
         gym_env = gymnasium.make(spec, max_episode_steps=-1, **kwargs)
     if max_episode_steps is None:
         max_episode_steps = spec.max_episode_steps
@@ -290,3 +292,34 @@ def _renders_pictures(spec: registration.EnvSpec) -> bool:
     return (
         creator is not None and "render_mode" in inspect.signature(creator).parameters
     )
+
+
+@contextlib.contextmanager
+def omitted(spec: registration.EnvSpec) -> Iterator[None]:
+    """Omits, within this context, MuJoCo's warnings that a model's words will go.
+
+    MuJoCo 3.3 and later print one for each HalfCheetah that is made, and write it to
+    MUJOCO_LOG.TXT in the current folder; only Gymnasium can change its models. Other
+    warnings of MuJoCo become Python's. A handler of the user's own stays.
+
+    Args:
+      spec: The specification of the environment that is made.
+    """
+    if not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    import mujoco
+
+    if mujoco.get_mju_user_warning() is not None:
+        yield
+        return
+    mujoco.set_mju_user_warning(_warn)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+def _warn(text: str) -> None:
+    if "deprecated" not in text:
+        log.warn(f"MuJoCo: {text}")

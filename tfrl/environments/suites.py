@@ -328,10 +328,10 @@ def _make_bare(name: str) -> Any:
     """Makes an environment of Gymnasium to look at, without TensorFlow."""
     import gymnasium
 
-    from tfrl.environments.gymnasium import model_warnings
+    from tfrl.environments import suite_gym
 
     spec = environments.suite_gym.find_spec(name)
-    with model_warnings.omitted(spec):
+    with suite_gym.omitted(spec):
         return gymnasium.make(spec, disable_env_checker=True)
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.environments import tf_environment
-from tfrl.environments.boundary import action_specs, action_tensors
+from tfrl.environments.boundary import action_specs
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
@@ -153,7 +153,7 @@ class OneHotActionWrapper(TFEnvironmentBaseWrapper):
 
     def _step(self, action: Any) -> ts.TimeStep:
         spec = self._env.action_spec()
-        flat = action_tensors.flatten(action, self._one_hot_spec, self.batch_size)
+        flat = tf_environment.flatten(action, self._one_hot_spec, self.batch_size)
         inner = [
             _to_choice(leaf_spec, leaf) if tensor_spec.is_discrete(leaf_spec) else leaf
             for leaf_spec, leaf in zip(tree.flatten(spec), flat, strict=True)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.environments import native
-from tfrl.specs import array_spec
+from tfrl.environments import native, suite_gym, wrappers
+from tfrl.environments.native import dynamics
+from tfrl.specs import array_spec, tensor_spec
 
 VALID = native.Dynamics(
     initial=lambda random: random,
@@ -137,3 +138,69 @@ def test_the_state_is_observed_unless_told_otherwise():
     np.testing.assert_array_equal(
         environment.reset().observation, environment.physical_state()
     )
+
+
+@pytest.mark.parametrize("name", native.names())
+def test_pictures_are_gymnasiums_of_the_same_state(name):
+    environment = native.load(name, batch_size=2, seed=1)
+    pictures = environment.render()
+    theirs = suite_gym.load(name)
+    theirs.reset()
+    theirs.gym.unwrapped.state = environment.physical_state().numpy()[1]
+    np.testing.assert_array_equal(pictures[1], theirs.gym.unwrapped.render())
+    assert pictures.dtype == np.uint8
+    assert pictures.shape == (2, *pictures.shape[1:3], 3)
+
+
+def test_a_renderer_makes_no_environment_before_it_draws():
+    assert dynamics.GymnasiumRenderer("CartPole-v1")._gym_env is None
+
+
+def test_other_modes_are_an_error():
+    with pytest.raises(
+        ValueError, match="mode: got 'human', expected 'rgb_array', bec"
+    ):
+        native.load("CartPole-v1").render("human")
+
+
+def test_dynamics_without_a_picture_say_so():
+    dynamics = native.Dynamics(
+        initial=lambda random: random,
+        step=lambda state, action, random: native.Outcome(
+            state, state[:, 0], state[:, 0] > 2
+        ),
+        observation_spec=tf.TensorSpec([1], tf.float32),
+        action_spec=tf.TensorSpec([], tf.int32),
+        num_initial_randoms=1,
+    )
+    with pytest.raises(NotImplementedError, match="does not support it"):
+        native.NativeEnvironment(dynamics).render()
+
+
+def test_a_bin_is_the_torque_at_its_place_between_the_bounds():
+    continuous = native.load("Pendulum-v1", batch_size=5, seed=0)
+    discrete = native.NativeEnvironment(
+        native.discretize_actions(continuous.dynamics, 5), batch_size=5, seed=0
+    )
+    state = continuous.dynamics.initial(tf.random.uniform([5, 2], seed=1))
+    continuous.reset_to(state)
+    discrete.reset_to(state)
+    expected = continuous.step(tf.constant([[-2.0], [-1.0], [0.0], [1.0], [2.0]]))
+    found = discrete.step(tf.range(5))
+    np.testing.assert_array_equal(found.observation, expected.observation)
+    np.testing.assert_array_equal(found.reward, expected.reward)
+    state = continuous.physical_state()
+    np.testing.assert_array_equal(discrete.physical_state(), state)
+
+
+def test_the_spec_is_that_of_the_wrapper_of_python_environments():
+    dynamics = native.load("Pendulum-v1").dynamics
+    wrapped = wrappers.ActionDiscretizeWrapper(suite_gym.load("Pendulum-v1"), 11)
+    spec = native.discretize_actions(dynamics, 11).action_spec
+    assert tensor_spec.to_array_spec(spec) == wrapped.action_spec()
+
+
+def test_discrete_actions_are_an_error():
+    dynamics = native.load("CartPole-v1").dynamics
+    with pytest.raises(ValueError, match="leave it out if they are discrete"):
+        native.discretize_actions(dynamics, 5)

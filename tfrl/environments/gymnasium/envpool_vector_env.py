@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
+import pickle
+import subprocess
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +15,8 @@ import numpy as np
 import tree
 from gymnasium.envs import registration
 from typing_extensions import override
+
+from tfrl.system import child_errors, interpreter
 
 _NUM_SEEDS = 2**31
 _NO_LIMIT = 2**30  # EnvPool adds to the limit in 32 bits.
@@ -272,3 +277,49 @@ def folder(task: str) -> str:
 
     module, *_ = envpool_registration.registry.specs[task]
     return module.split(".")[1]
+
+
+_CODE = (
+    "from tfrl.environments.gymnasium import envpool_vector_env; "
+    "envpool_vector_env.play_and_exit(sys.argv[1])"
+)
+
+
+def try_out(task: str, options: Mapping[str, Any]) -> None:
+    """Makes one member of a task in another process, and steps it.
+
+    EnvPool's tasks have about a hundred options, such as the size of a maze, and check
+    few of them; bad ones crash a process.
+
+    Args:
+      task: EnvPool's name of the task.
+      options: The options of the task.
+
+    Raises:
+      ValueError: If that process died. An exception in it is ignored.
+    """
+    pickled = pickle.dumps((task, dict(options))).hex()
+    with interpreter.start(_CODE, [pickled], stdin=subprocess.DEVNULL) as process:
+        code = process.wait()
+    if code:
+        raise ValueError(
+            f"envpool_kwargs: got {dict(options)} for {task}, with which a process "
+            f"{child_errors.describe_exit(code)} when it made the task, expected "
+            "options of the task that EnvPool takes; EnvPool's own message, if any, is "
+            "on stderr."
+        )
+
+
+def play_and_exit(pickled: str) -> None:
+    """Makes and steps a task; bad options end the process, else its status is 0."""
+    # The call in the parent's process will raise the same exception.
+    try:
+        import envpool
+
+        task, options = pickle.loads(bytes.fromhex(pickled))
+        pool = envpool.make_gymnasium(task, num_envs=1, seed=[0], **options)
+        pool.reset()
+        for _ in range(3):
+            pool.step(np.asarray(pool.action_space.sample())[np.newaxis])
+    finally:
+        os._exit(0)

@@ -13,18 +13,19 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import batches, suite_gym
-from tfrl.environments.boundary import action_arrays, copies, time_step_checker
+from tfrl.environments import batches, process_py_environment, suite_gym
+from tfrl.environments.boundary import (
+    action_arrays,
+    leaf_checks,
+    time_step_checker,
+)
 from tfrl.environments.gymnasium import (
     autoreset,
-    model_warnings,
     results,
-    rewards,
     state_adapters,
     worker_watch,
     wrapper,
 )
-from tfrl.environments.workers import process_py_environment
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -123,7 +124,7 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
         self._check_action = action_arrays.ActionChecker(
             self._name, self._action_spec, (self._batch_size,)
         )
-        self._copy_observation = copies.NestCopier(
+        self._copy_observation = leaf_checks.NestCopier(
             self._name, "observation", self._observation_spec
         )
         self._mid_step_types = np.full(self._batch_size, ts.StepType.MID)
@@ -260,7 +261,7 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
             last &= ~first
         self._ended = last
         step_type, discount = self._mid_step_types.copy(), self._discounts.copy()
-        reward = rewards.as_array(reward, (self._batch_size,), self._name)
+        reward = results.as_array(reward, (self._batch_size,), self._name)
         if _TRUE in last.tobytes():
             step_type[last] = ts.StepType.LAST
             discount[last & terminated] = 0.0
@@ -360,7 +361,7 @@ def load(
     if mode == gymnasium.VectorizeMode.ASYNC:
         # A fork would copy TensorFlow's locks without the threads that hold them.
         vector_options.setdefault("context", _clean_start_method())
-    with _main_module_hidden(), model_warnings.omitted(spec):
+    with _main_module_hidden(), suite_gym.omitted(spec):
         vector_env = gymnasium.make_vec(
             spec,
             num_envs=num_envs,

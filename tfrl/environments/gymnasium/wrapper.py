@@ -11,8 +11,12 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays, copies, time_step_checker
-from tfrl.environments.gymnasium import results, rewards, state_adapters
+from tfrl.environments.boundary import (
+    action_arrays,
+    leaf_checks,
+    time_step_checker,
+)
+from tfrl.environments.gymnasium import results, state_adapters
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 from tfrl.trajectories import time_step as ts
@@ -103,7 +107,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             )
         )
         self._to_spec: Callable[[Any], Any] = (
-            copies.NestCopier(self._name, "observation", self._observation_spec)
+            leaf_checks.NestCopier(self._name, "observation", self._observation_spec)
             if match_obs_space_dtype
             else _unchanged
         )
@@ -244,7 +248,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             raise results.wrong_result("step", result, self._name) from None
         if not isinstance(self._info, Mapping):
             raise results.wrong_result("step", result, self._name)
-        reward = rewards.as_array(
+        reward = results.as_array(
             reward, self._reward_shape, self._name, self._reward_dtype
         )
         if type(terminated) not in _BOOLS or type(truncated) not in _BOOLS:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.environments.native import rendering
-from tfrl.environments.native.dynamics import Dynamics, Outcome
+from tfrl.environments.native.dynamics import Dynamics, GymnasiumRenderer, Outcome
 from tfrl.specs.tensor_spec import BoundedTensorSpec
 
 _SECONDS = 0.2
@@ -46,7 +45,7 @@ def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
         action_spec=BoundedTensorSpec([], tf.int64, 0, 2, name="action"),
         num_initial_randoms=4,
         max_episode_steps=max_episode_steps,
-        render=rendering.GymnasiumRenderer("Acrobot-v1"),
+        render=GymnasiumRenderer("Acrobot-v1"),
     )
 
 

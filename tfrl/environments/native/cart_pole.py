@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.environments.native import rendering
-from tfrl.environments.native.dynamics import Dynamics, Outcome
+from tfrl.environments.native.dynamics import Dynamics, GymnasiumRenderer, Outcome
 from tfrl.specs.tensor_spec import BoundedTensorSpec
 
 _GRAVITY = 9.8
@@ -44,7 +43,7 @@ def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
         action_spec=BoundedTensorSpec([], tf.int64, 0, 1, name="action"),
         num_initial_randoms=4,
         max_episode_steps=max_episode_steps,
-        render=rendering.GymnasiumRenderer("CartPole-v1"),
+        render=GymnasiumRenderer("CartPole-v1"),
     )
 
 

@@ -1,4 +1,8 @@
-"""`Dynamics`, an environment as pure functions of state, action and random numbers."""
+"""`Dynamics`, an environment as pure functions of state, action and random numbers.
+
+`discretize_actions` gives such an environment discrete actions; `GymnasiumRenderer`
+draws its states as Gymnasium does.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
+import tree
 
+from tfrl.environments.boundary import action_specs
+from tfrl.specs import tensor_spec
 from tfrl.utils import number_checks
 
 
@@ -119,3 +127,64 @@ class Dynamics:
                     f"{name}: got {leaf!r} of type {type(leaf).__name__} in the nest, "
                     "expected tensor specs; convert it with tensor_spec.from_spec."
                 )
+
+
+class GymnasiumRenderer:
+    """Draws a state with the renderer of a Gymnasium environment.
+
+    The first call imports Gymnasium and pygame and makes the environment.
+    """
+
+    def __init__(self, environment_name: str):
+        """Stores the name; makes nothing yet.
+
+        Args:
+          environment_name: The registered name, such as "CartPole-v1". The states to
+            draw must have the layout of that environment's attribute `state`.
+        """
+        self._environment_name = environment_name
+        self._gym_env: Any = None
+
+    def __call__(self, state: np.ndarray) -> np.ndarray:
+        """Returns the picture of one state, uint8 `[height, width, 3]`."""
+        if self._gym_env is None:
+            from tfrl.environments import suite_gym
+
+            environment: Any = suite_gym.load(self._environment_name)
+            self._gym_env = environment.gym.unwrapped
+            self._gym_env.reset(seed=0)
+        self._gym_env.state = np.asarray(state, np.float64)
+        return self._gym_env.render()
+
+
+def discretize_actions(dynamics: Dynamics, num_actions: Any) -> Dynamics:
+    """Offers evenly spaced values for each element of a continuous action.
+
+    The discrete action is int32 and has the shape of the continuous one, except that a
+    continuous action of shape `(1,)` becomes a scalar, as with
+    `wrappers.ActionDiscretizeWrapper`.
+
+    Args:
+      dynamics: The dynamics, whose actions are a single tensor with finite bounds.
+      num_actions: The number of values of each element, at least 2: one number, or an
+        array that broadcasts to the shape of the action.
+
+    Raises:
+      ValueError: If `dynamics` has other actions, or `num_actions` is below 2, not an
+        integer or of a shape that does not broadcast.
+    """
+    continuous_spec = dynamics.action_spec
+    spec, values, offsets = action_specs.divide(
+        tensor_spec.to_nest_array_spec(continuous_spec), num_actions
+    )
+    shape = tree.flatten(continuous_spec)[0].shape
+
+    def step(state: Any, action: tf.Tensor, random: tf.Tensor) -> Outcome:
+        bins = tf.reshape(action, [-1, len(offsets)]) + offsets
+        continuous = tf.reshape(tf.gather(values, bins), [action.shape[0], *shape])
+        continuous = tree.unflatten_as(continuous_spec, [continuous])
+        return dynamics.step(state, continuous, random)
+
+    return dataclasses.replace(
+        dynamics, step=step, action_spec=tensor_spec.from_spec(spec)
+    )

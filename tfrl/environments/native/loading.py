@@ -11,7 +11,6 @@ from tfrl.environments.native import (
     acrobot,
     bit_flipping,
     cart_pole,
-    continuous_mountain_car,
     mountain_car,
     native_environment,
     pendulum,
@@ -23,7 +22,7 @@ _DYNAMICS: dict[str, Callable[[], Dynamics]] = {
     "CartPole-v0": lambda: cart_pole.dynamics(max_episode_steps=200),
     "CartPole-v1": cart_pole.dynamics,
     "MountainCar-v0": mountain_car.dynamics,
-    "MountainCarContinuous-v0": continuous_mountain_car.dynamics,
+    "MountainCarContinuous-v0": mountain_car.continuous_dynamics,
     "Pendulum-v1": pendulum.dynamics,
 }
 

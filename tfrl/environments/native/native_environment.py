@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tfrl.compilation import context, stored_values, trace_counts
 from tfrl.environments import tf_environment
-from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.specs import matching
@@ -221,7 +220,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
     @_as_written
     def _step(self, action: Any) -> ts.TimeStep:
-        flat = action_tensors.flatten(action, self._action_spec, self._batch_size)
+        flat = tf_environment.flatten(action, self._action_spec, self._batch_size)
         if tf.executing_eagerly():
             return self._step_function(flat)
         return self._advance(flat)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.environments.native import rendering
-from tfrl.environments.native.dynamics import Dynamics, Outcome
+from tfrl.environments.native.dynamics import Dynamics, GymnasiumRenderer, Outcome
 from tfrl.specs.tensor_spec import BoundedTensorSpec
 
 _MAX_SPEED = 8.0
@@ -43,7 +42,7 @@ def dynamics(max_episode_steps: int | None = 200) -> Dynamics:
         ),
         num_initial_randoms=2,
         max_episode_steps=max_episode_steps,
-        render=rendering.GymnasiumRenderer("Pendulum-v1"),
+        render=GymnasiumRenderer("Pendulum-v1"),
     )
 
 

@@ -2,8 +2,7 @@
 
 `base` passes all calls on. The others change an episode's length (`episodes`), count
 and measure (`monitoring`), change actions (`actions`), or change observations
-(`observations`, `history`, `goal_replay`). `numpy_state` lets a checkpoint save an
-environment.
+(`observations`, `history`). `numpy_state` lets a checkpoint save an environment.
 
 All of them take single and batched environments, unless they say otherwise. Each
 wrapper's own state is part of its `get_state`, so a restored chain of wrappers

@@ -1,7 +1,6 @@
 from . import actions as actions
 from . import base as base
 from . import episodes as episodes
-from . import goal_replay as goal_replay
 from . import history as history
 from . import monitoring as monitoring
 from . import numpy_state as numpy_state
@@ -18,11 +17,11 @@ from .base import PyEnvironmentBaseWrapper as PyEnvironmentBaseWrapper
 from .episodes import ActionRepeat as ActionRepeat
 from .episodes import FixedLength as FixedLength
 from .episodes import TimeLimit as TimeLimit
-from .goal_replay import GoalReplayEnvWrapper as GoalReplayEnvWrapper
 from .history import HistoryWrapper as HistoryWrapper
 from .monitoring import EpisodeInfo as EpisodeInfo
 from .monitoring import PerformanceProfiler as PerformanceProfiler
 from .monitoring import RunStats as RunStats
 from .numpy_state import NumpyStateWrapper as NumpyStateWrapper
 from .observations import FlattenObservationsWrapper as FlattenObservationsWrapper
+from .observations import GoalReplayEnvWrapper as GoalReplayEnvWrapper
 from .observations import ObservationFilterWrapper as ObservationFilterWrapper

@@ -12,7 +12,6 @@ import tree
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import (
     action_arrays,
-    action_bins,
     action_specs,
     time_step_checker,
 )
@@ -136,7 +135,7 @@ class ActionDiscretizeWrapper(_ActionConverter):
             integer or of a shape that does not broadcast.
         """
         super().__init__(env, handle_auto_reset)
-        self._bins = action_bins.divide(env.action_spec(), num_actions)
+        self._bins = action_specs.divide(env.action_spec(), num_actions)
         self._outer_spec = self._bins.spec
 
     def _convert(

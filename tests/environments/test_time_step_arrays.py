@@ -3,8 +3,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl.compilation import words
-from tfrl.environments import random_py_environment
-from tfrl.environments.boundary import time_step_arrays, time_step_checker
+from tfrl.environments import random_py_environment, tf_py_environment
+from tfrl.environments.boundary import time_step_checker
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -22,7 +22,7 @@ def arrays():
     checker = time_step_checker.TimeStepChecker.of(environment)
     specs = tf.nest.flatten(tensor_spec.from_spec(environment.time_step_spec()))
     layout = words.WordLayout(tensor_spec.add_outer_dim(specs, 1), pads=True)
-    return time_step_arrays.TimeStepArrays(checker, layout)
+    return tf_py_environment.TimeStepArrays(checker, layout)
 
 
 def time_step(position=0.5, wide=0.25, reward=2.0, discount=0.5):

@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tfrl.environments.workers import process_py_environment
+from tfrl.environments import process_py_environment
 
 # A user's script: without a guard, with classes defined in __main__.
 DEFINE = """

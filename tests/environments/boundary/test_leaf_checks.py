@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfrl.environments.boundary import copies
+from tfrl.environments.boundary import leaf_checks
 from tfrl.specs import array_spec
 
 
@@ -11,14 +11,14 @@ def test_arrays_are_copied_and_have_the_dtypes_of_the_spec():
         "b": (array_spec.ArraySpec((), np.int64),),
     }
     given = {"a": np.ones(2, np.float32), "b": (3,)}
-    found = copies.NestCopier("Maze", "observation", spec)(given)
+    found = leaf_checks.NestCopier("Maze", "observation", spec)(given)
     given["a"][0] = 7
     assert found["a"].tolist() == [1, 1]
     assert (found["b"][0].dtype, found["b"][0].shape) == (np.int64, ())
 
 
 def test_an_array_of_the_specs_dtype_is_copied():
-    copy = copies.NestCopier("Maze", "x", array_spec.ArraySpec((2,), np.float64))
+    copy = leaf_checks.NestCopier("Maze", "x", array_spec.ArraySpec((2,), np.float64))
     for given in (np.ones(2), np.ma.ones(2), memoryview(np.ones(2))):
         found = copy(given)
         assert (type(found), found.dtype) == (np.ndarray, np.float64)
@@ -32,4 +32,4 @@ def test_another_structure_is_an_error():
         match=r"^observation: got \[1.0\], another structure than the expected one, "
         ".* from environment Maze; correct",
     ):
-        copies.NestCopier("Maze", "observation", spec)([1.0])
+        leaf_checks.NestCopier("Maze", "observation", spec)([1.0])

@@ -10,11 +10,12 @@ import tree
 
 from tfrl import testing
 from tfrl.environments import (
+    atari_batch,
+    atari_console,
     atari_wrappers,
     parallel_py_environment,
     suite_atari,
 )
-from tfrl.environments.atari import atari_batch, console
 from tfrl.environments.atari_preprocessing import AtariPreprocessing
 
 pytest.importorskip("ale_py")
@@ -235,7 +236,7 @@ def test_rewards_become_their_signs():
 
 
 def test_there_are_from_one_to_noop_max_no_ops():
-    game, seen = console.Console("breakout", 0.0, noop_max=2), []
+    game, seen = atari_console.Console("breakout", 0.0, noop_max=2), []
     for seed in (0, *[None] * 20):
         game.begin(seed)
         seen.append(game.num_frames)

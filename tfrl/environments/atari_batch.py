@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.environments import atari_wrappers, batches
-from tfrl.environments.atari import console as console_lib
+from tfrl.environments import atari_console, atari_wrappers, batches
 from tfrl.environments.boundary import action_arrays
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -55,7 +54,7 @@ class AtariBatch(batches.EnvironmentBatch):
 
     def __init__(
         self,
-        consoles: Sequence[console_lib.Console],
+        consoles: Sequence[atari_console.Console],
         name: str,
         time_step_spec: ts.TimeStep,
         action_spec: array_spec.BoundedArraySpec,
@@ -231,7 +230,7 @@ class AtariBatch(batches.EnvironmentBatch):
 class _Member:
     """A game's episodes, of which there are several if lost lives end them."""
 
-    def __init__(self, console: console_lib.Console, rules: Rules):
+    def __init__(self, console: atari_console.Console, rules: Rules):
         self.console = console
         self._rules = rules
         self._num_steps = 0
@@ -310,7 +309,7 @@ class _Member:
         return float(reward), is_over or loses, is_truncated
 
 
-def _close(consoles: Sequence[console_lib.Console]) -> None:
+def _close(consoles: Sequence[atari_console.Console]) -> None:
     for console in consoles:
         console.close()
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import tree
 
-from tfrl.environments import py_environment
-from tfrl.environments.workers import process_worker
+from tfrl.environments import process_worker, py_environment
 from tfrl.system import child_errors, child_process
 from tfrl.trajectories import time_step as ts
 

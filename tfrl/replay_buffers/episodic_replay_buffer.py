@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.replay_buffers import batch_check, replay_buffer
-from tfrl.replay_buffers.episodic import (
-    episodic_arguments,
-    episodic_reader,
-    episodic_store,
-)
+from tfrl.replay_buffers import batch_check, episodic_store, replay_buffer
 from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
@@ -91,18 +86,16 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         super().__init__(data_spec, int(capacity), stateful_dataset=True)
         self._name_prefix = name_prefix
         self._device = device
-        self._begin_episode_fn = episodic_arguments.episode_fn(
+        self._begin_episode_fn = _episode_fn(
             "begin_episode_fn", begin_episode_fn, "is_first"
         )
-        self._end_episode_fn = episodic_arguments.episode_fn(
-            "end_episode_fn", end_episode_fn, "is_last"
-        )
+        self._end_episode_fn = _episode_fn("end_episode_fn", end_episode_fn, "is_last")
         self._drop_remainder = dataset_drop_remainder
         self._window_shift = dataset_window_shift
         self._check_batch = batch_check.BatchCheck(data_spec, None)
         with replay_buffer.placed(self._device), tf.name_scope(name_prefix):
             self._store = episodic_store.EpisodicStore(data_spec, self._capacity)
-            self._reader = episodic_reader.EpisodicReader(
+            self._reader = episodic_store.EpisodicReader(
                 data_spec,
                 self._store,
                 completed_only,
@@ -151,7 +144,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             vector.
         """
         items = self._check_batch(items)
-        episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
+        episode_ids = _checked_ids(episode_ids, rank=1)
         with replay_buffer.placed(self._device), tf.name_scope("add_batch"):
             begin = self._begin_episode_fn(items)
             end = tf.broadcast_to(self._end_episode_fn(items), tf.shape(episode_ids))
@@ -176,11 +169,9 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
             an episode function is not a scalar.
         """
         items = self._check_batch(items)
-        episode_ids = episodic_arguments.checked_ids(episode_id, rank=0)[tf.newaxis]
-        begin = episodic_arguments.scalar(
-            "begin_episode_fn", self._begin_episode_fn(items)
-        )
-        end = episodic_arguments.scalar("end_episode_fn", self._end_episode_fn(items))
+        episode_ids = _checked_ids(episode_id, rank=0)[tf.newaxis]
+        begin = _scalar("begin_episode_fn", self._begin_episode_fn(items))
+        end = _scalar("end_episode_fn", self._end_episode_fn(items))
         with replay_buffer.placed(self._device), tf.name_scope("add_sequence"):
             number = tf.shape(tf.nest.flatten(items)[0], tf.int64)[0]
             episode_ids = self._store.begin(episode_ids, begin)
@@ -205,7 +196,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         Returns:
           The writer's episode ids, int64 `[M]`, with a new id where an episode began.
         """
-        episode_ids = episodic_arguments.checked_ids(episode_ids, rank=1)
+        episode_ids = _checked_ids(episode_ids, rank=1)
         indices = tf.convert_to_tensor(episode_ids_indices)
         begin = self._begin_episode_fn(episodes)
         with replay_buffer.placed(self._device), tf.name_scope("extend_episodes"):
@@ -403,3 +394,49 @@ def _gather(values: Any, indices: tf.Tensor) -> Any:
 def _after(done: Any, values: Any) -> Any:
     with tf.control_dependencies([done]):
         return tf.nest.map_structure(tf.identity, values)
+
+
+def _scalar(name: str, flag: Any) -> tf.Tensor:
+    """Checks that `flag`, the result of the function `name`, is a bool scalar."""
+    flag = tf.convert_to_tensor(flag, tf.bool)
+    if flag.shape.rank != 0:
+        raise ValueError(
+            f"{name}: returned shape {flag.shape} for a sequence, expected a scalar, "
+            "since a sequence belongs to one episode. Reduce over the frames."
+        )
+    return flag
+
+
+def _episode_fn(
+    name: str, fn: Callable[[Any], Any] | None, method: str
+) -> Callable[[Any], Any]:
+    """Returns `fn`; if it is None, a function that calls `method` of the items."""
+
+    def from_items(items: Any) -> Any:
+        if not callable(getattr(items, method, None)):
+            raise TypeError(
+                f"{name}: the items have no method {method}(), which is asked by "
+                f"default; they are a {type(items).__name__}. Give the buffer a {name}."
+            )
+        return getattr(items, method)()
+
+    if fn is not None and not callable(fn):
+        raise TypeError(f"{name}: got {fn!r}, expected a function or None.")
+    return fn or from_items
+
+
+def _checked_ids(episode_ids: Any, rank: int) -> tf.Tensor:
+    """Returns episode ids as an int64 tensor of rank 0 or 1, or raises a ValueError."""
+    wanted = "a vector" if rank else "a scalar"
+    if episode_ids is None:
+        raise ValueError(
+            f"episode_ids: got None, expected {wanted}. Begin with create_episode_ids, "
+            "or use StatefulEpisodicReplayBuffer, which keeps them."
+        )
+    episode_ids = tf.convert_to_tensor(episode_ids, tf.int64)
+    if episode_ids.shape.rank != rank:
+        raise ValueError(
+            f"episode_ids: got shape {episode_ids.shape}, expected {wanted}. Begin "
+            f"with create_episode_ids({'num_episodes' if rank else ''})."
+        )
+    return episode_ids

@@ -13,7 +13,7 @@ import tree
 from tfrl import replay_service
 from tfrl.compilation.python_calls import graph_calls
 from tfrl.replay_buffers import replay_buffer
-from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset, reverb_rows
+from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset, reverb_rollouts
 from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
@@ -146,7 +146,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         self._set_untracked("_failure", None)
         self._rows = None
         if make_observer is not None:
-            self._rows = reverb_rows.Rows(
+            self._rows = reverb_rollouts.Rows(
                 make_observer, self._py_client, data_spec, batch_size
             )
         # Tracked by checkpoints.
@@ -333,7 +333,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             self._table_name, num_samples=info.current_size, emit_timesteps=False
         )
         columns = zip(*[tree.flatten(sample.data) for sample in samples], strict=True)
-        return [reverb_rows.stack_padded(column) for column in columns]
+        return [reverb_rollouts.stack_padded(column) for column in columns]
 
     def _as_dataset(
         self,

@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.compilation import accelerators
-from tfrl.replay_buffers.ring import (
-    packed_table,
-    ring_replay_buffer,
-    sum_tree,
-)
+from tfrl.replay_buffers import table
+from tfrl.replay_buffers.ring import ring_replay_buffer, sum_tree
 from tfrl.replay_buffers.ring import (
     row_format as row_formats,
 )
@@ -105,7 +102,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         max_length: int = 1000,
         scope: str = "TFPrioritizedReplayBuffer",
         device: str | None = None,
-        table_fn: Callable[..., Any] = packed_table.PackedTable,
+        table_fn: Callable[..., Any] = table.PackedTable,
         dataset_drop_remainder: bool = False,
         dataset_window_shift: int | None = None,
         stateful_dataset: bool = False,

@@ -23,8 +23,7 @@ import tensorflow as tf
 
 from tfrl.compilation import accelerators, fast_function, trace_counts
 from tfrl.compilation.python_calls import host_calls
-from tfrl.replay_buffers import batch_check, replay_buffer
-from tfrl.replay_buffers.ring import packed_table
+from tfrl.replay_buffers import batch_check, replay_buffer, table
 from tfrl.replay_buffers.ring import row_format as row_formats
 from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
@@ -58,7 +57,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         max_length: int = 1000,
         scope: str | None = None,
         device: str | None = None,
-        table_fn: Callable[..., Any] = packed_table.PackedTable,
+        table_fn: Callable[..., Any] = table.PackedTable,
         dataset_drop_remainder: bool = False,
         dataset_window_shift: int | None = None,
         stateful_dataset: bool = False,

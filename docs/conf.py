@@ -1,7 +1,7 @@
 """Sphinx makes the project's site from this folder; BUILD.md has the command.
 
-The pages are Markdown that also reads in the repository: `site_pages.py` turns their
-links and lists into the site's. The pages of the API come from the docstrings.
+The pages are Markdown that also reads in the repository: `tools/site_pages.py` turns
+their links and lists into the site's. The pages of the API come from the docstrings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from sphinx import addnodes
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE / "tools"), str(HERE.parent)]
 
 import api_pages  # noqa: E402
 import docstrings  # noqa: E402

@@ -195,7 +195,7 @@ def site():
     """The modules that turn the repository's pages into the site's."""
     names = ("api_index", "api_pages", "docstrings", "site_pages")
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
+        patch.syspath_prepend(str(DOCS / "tools"))
         yield types.SimpleNamespace(**{x: importlib.import_module(x) for x in names})
         for name in names:
             patch.delitem(sys.modules, name)
@@ -203,7 +203,7 @@ def site():
 
 def test_the_index_of_the_api_is_that_of_the_package(site):
     page = (DOCS / "api.md").read_text()
-    assert page == site.api_index.index(), "run python docs/api_index.py"
+    assert page == site.api_index.index(), "run python docs/tools/api_index.py"
     for name in ("default_preprocessing", "OffPolicyLoop", "`suite_gym`: `load`"):
         assert name in page
 

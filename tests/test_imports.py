@@ -1,12 +1,105 @@
-"""Imports in the contexts that modules choose."""
+"""Imports say what TF-Agents or Acme has and tfrl has not, and happen in contexts."""
 
 import contextlib
-import subprocess
+import importlib
+import re
 import sys
 
 import pytest
 
+import tfrl
 from tfrl import imports
+from tfrl.algorithms import registry
+
+ROWS = imports.absent_rows()
+# The names in modules; those in classes are tested in tests/migration/test_names.py.
+ABSENT = {
+    f"{row.module}.{name}": row for row in ROWS for name in row.names if "." not in name
+}
+
+
+def expected(name):
+    """The pattern of the message for an absent name."""
+    return f"^{name}: {ABSENT[name].library} has it, tfrl does not; instead: ."
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_the_use_of_an_absent_name_says_what_there_is_instead(name):
+    package, _, last = name.rpartition(".")
+    for statement in (f"from {package} import {last}", f"import {name}"):
+        with pytest.raises(ImportError, match=expected(name)):
+            exec(statement, {})
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=expected(name)):
+        getattr(module, last)
+    assert last not in dir(module)
+
+
+@pytest.mark.parametrize("name", [name for _, name in registry.CLASSES.values()])
+def test_an_algorithm_in_agents_leads_to_what_there_is(name):
+    message = rf"^tfrl\.agents\.{name}: use tfrl\.{name}, the whole algorithm, or the "
+    with pytest.raises(ImportError, match=message):
+        exec(f"from tfrl.agents import {name}", {})
+    with pytest.raises(AttributeError, match=message):
+        getattr(tfrl.agents, name)
+    assert getattr(tfrl, name)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from tfrl.policies.py_tf_policy import PyTFPolicy",
+        "from tfrl.agents.dqn import examples",
+        "from tfrl.agents.dqn.examples.v2 import train_eval",
+        "import tfrl.environments.examples.tic_tac_toe_environment",
+    ],
+)
+def test_modules_below_and_imports_from_an_absent_one_say_so(statement):
+    with pytest.raises(ImportError, match="TF-Agents has it, tfrl does not"):
+        exec(statement, {})
+
+
+def test_other_names_are_the_usual_errors():
+    with pytest.raises(
+        ModuleNotFoundError, match=r"No module named 'tfrl\.agents\.pp'"
+    ):
+        exec("import tfrl.agents.pp", {})
+    with pytest.raises(ImportError, match="cannot import name 'SacAgant'"):
+        exec("from tfrl.agents import SacAgant", {})
+    # A module that lacks names of TF-Agents.
+    with pytest.raises(ImportError, match="cannot import name 'TFPolcy'"):
+        exec("from tfrl.policies.tf_policy import TFPolcy", {})
+    with pytest.raises(AttributeError, match="no attribute 'TFPolcy'"):
+        _ = tfrl.policies.tf_policy.TFPolcy
+
+
+def test_a_module_that_lacks_names_can_be_imported_again():
+    module = importlib.import_module("tfrl.acme.utils.paths")
+    assert importlib.reload(module) is module
+    with pytest.raises(AttributeError, match="TFRL_ID"):
+        _ = module.ACME_ID
+
+
+def test_a_row_has_names_and_says_what_to_write_or_where_they_are():
+    assert len(ABSENT) >= 150
+    assert {row.library for row in ROWS} == {"TF-Agents", "Acme"}
+    assert len({(row.module, name) for row in ROWS for name in row.names}) == sum(
+        len(row.names) for row in ROWS
+    )
+    for row in ROWS:
+        assert row.names
+        assert row.instead
+        assert len(row.moved) in (0, len(row.names))
+        for name in row.moved:
+            module, _, last = name.rpartition(".")
+            assert getattr(importlib.import_module(module), last)
+
+
+def test_commands_that_messages_name_are_there():
+    texts = [imports.explanation(name) for name in ABSENT]
+    named = re.findall(r"the command tfrl train (\w+)", " ".join(texts))
+    assert len(named) >= 6
+    assert {*named} <= registry.CLASSES.keys()
 
 
 @pytest.fixture
@@ -34,16 +127,15 @@ def context_of(events, name):
     return context
 
 
-def test_a_package_is_imported_in_the_contexts_once_and_the_last_is_outside(package):
+def test_a_package_is_imported_in_the_contexts_once_and_the_first_is_outside(package):
     events = []
     name = package("import json")
-    inner, outer = context_of(events, "inner"), context_of(events, "outer")
-    imports.around(name, inner)
-    imports.around(name, outer)
-    imports.around(name, inner)
+    imports.around(name, context_of(events, "outer"), context_of(events, "inner"))
+    assert importlib.util.find_spec(name)
+    assert events == []
     __import__(name)
     assert events == ["begin outer", "begin inner", "end inner", "end outer"]
-    imports.around(name, inner)
+    imports.around(name, context_of(events, "late"))
     del sys.modules[name]
     __import__(name)
     assert len(events) == 4
@@ -58,24 +150,7 @@ def test_contexts_end_when_an_import_fails(package):
     assert events == ["begin it", "end it"]
 
 
-def test_an_absent_package_stays_absent():
+def test_a_package_that_is_not_there_stays_absent():
     imports.around("no_such_package", contextlib.nullcontext)
     with pytest.raises(ModuleNotFoundError):
         __import__("no_such_package")
-
-
-def test_tfrl_lets_large_packages_be_imported_without_searches_for_garbage(tmp_path):
-    (tmp_path / "keras").mkdir()
-    (tmp_path / "keras" / "__init__.py").write_text("import gc\nON = gc.isenabled()\n")
-    program = (
-        "import tfrl, keras, gc\n"
-        "print(keras.ON, gc.isenabled(), gc.get_freeze_count() > 1000)"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert printed == "False True True\n"

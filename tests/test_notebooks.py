@@ -91,7 +91,7 @@ def test_a_notebook_has_outputs_and_no_errors(path):
         assert cell["id"] == f"cell-{number}"
         assert set(cell["metadata"]) <= {"tags"}
     counts = [cell["execution_count"] for cell in cells(path, "code")]
-    assert counts == list(range(1, len(counts) + 1)), "run docs/run_notebooks.py"
+    assert counts == list(range(1, len(counts) + 1)), "run docs/tools/run_notebooks.py"
     outputs = outputs_of(path)
     assert outputs
     assert not [x for x in outputs if x["output_type"] == "error"]
@@ -153,7 +153,7 @@ def test_notebooks_without_their_extra_fail_with_the_line_to_type(monkeypatch):
 @every_notebook
 def test_a_notebook_prints_what_it_shows(path):
     nbformat = notebooks_reader()
-    run = runpy.run_path(str(REPOSITORY / "docs" / "run_notebooks.py"))["run"]
+    run = runpy.run_path(str(REPOSITORY / "docs/tools/run_notebooks.py"))["run"]
     notebook = nbformat.read(path, as_version=4)
     asserts = [f"assert {expected}" for expected in LEARNED.get(path.stem, [])]
     notebook.cells.append(nbformat.v4.new_code_cell("\n".join(asserts)))

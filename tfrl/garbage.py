@@ -10,16 +10,6 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-from tfrl import imports
-
-_LARGE = ("tensorflow", "keras", "tensorflow_probability")
-
-
-def install() -> None:
-    """Makes what later imports of large packages leave `permanent`."""
-    for package in _LARGE:
-        imports.around(package, permanent)
-
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:

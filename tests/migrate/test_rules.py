@@ -38,11 +38,8 @@ def test_a_rule_does_its_example_once(rule, moved):
     rewriting.parsed(after)
 
 
-def test_the_page_shows_the_rules_as_they_are(monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
-    script = importlib.import_module("migration_rules")
-    page = script.PAGE.read_text()
-    assert script.page() == page
+def test_the_page_shows_every_rule():
+    page = (DOCS / "migrate.md").read_text()
     for rule in RULES:
         assert f"\n### {rule.name}\n" in page
 

@@ -16,7 +16,7 @@ import re
 
 import pytest
 
-from tfrl import absent
+from tfrl import imports
 
 NAMES = json.loads((pathlib.Path(__file__).parent / "names.json").read_text())
 
@@ -30,11 +30,8 @@ def has(module, name):
 
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs/from_tf_agents.md").read_text()
-# The rows "`module`: `name`, `name` | the way out" of the table of names.
-GONE = [
-    (path, re.findall(r"`([\w.]+)`", names))
-    for path, names in re.findall(r"^\| `([\w.]+)`: (.*?) \|", PAGE, re.MULTILINE)
-]
+ROWS = [row for row in imports.absent_rows() if row.library == "TF-Agents"]
+GONE = [(row.module.removeprefix("tfrl."), row.names) for row in ROWS]
 
 
 def test_the_modules_have_their_names():
@@ -50,7 +47,7 @@ def test_the_list_is_whole():
     assert sum(map(len, NAMES.values())) >= 952
 
 
-def test_names_that_the_page_says_are_gone_are_gone():
+def test_names_that_are_said_to_be_absent_are_absent():
     assert GONE
     found = []
     for path, names in GONE:
@@ -60,24 +57,22 @@ def test_names_that_the_page_says_are_gone_are_gone():
     assert not found
 
 
-WAYS_OUT = re.findall(r"^\| `([\w.]+)`: (.*?) \| (.*?) \|", PAGE, re.MULTILINE)
+OF_CLASSES = [
+    (f"{row.module}.{name.rpartition('.')[0]}", name.rpartition(".")[2], row)
+    for row in ROWS
+    for name in row.names
+    # GymnasiumWrapper looks for attributes in the environment.
+    if "." in name and not name.startswith("GymnasiumWrapper.")
+]
 
 
-@pytest.mark.parametrize(("path", "names", "instead"), WAYS_OUT)
-def test_a_name_that_is_gone_raises_its_row(path, names, instead):
-    module = importlib.import_module(f"tfrl.{path}")
-    row = f"it is gone; instead: {instead.replace('`', '')}."
-    for name in re.findall(r"`([\w.]+)`", names):
-        owner, _, attribute = name.rpartition(".")
-        if owner == "GymnasiumWrapper":  # It looks for attributes in the environment.
-            continue
-        owner = getattr(module, owner) if owner else module
-        message = re.escape(f"tfrl.{path}.{name}: {row}")
-        with pytest.raises(AttributeError, match=message):
-            getattr(owner, attribute)
-        if owner is module:
-            with pytest.raises(ImportError, match=message):
-                exec(f"from tfrl.{path} import {name}", {})
+@pytest.mark.parametrize(("owner", "name", "row"), OF_CLASSES)
+def test_an_absent_attribute_of_a_class_raises_its_row(owner, name, row):
+    module = importlib.import_module(row.module)
+    instead = row.instead.replace("`", "")
+    text = f"TF-Agents has it, tfrl does not; instead: {instead}."
+    with pytest.raises(AttributeError, match=re.escape(f"{owner}.{name}: {text}")):
+        getattr(getattr(module, owner.rpartition(".")[2]), name)
 
 
 WHOLE = json.loads((pathlib.Path(__file__).parent / "tf_agents_names.json").read_text())
@@ -100,7 +95,8 @@ def named_in(heading):
 def is_absent(path):
     """Whether tfrl says of a module or a name that it is not here."""
     parts = f"tfrl.{path}".split(".")
-    return any(".".join(parts[:i]) in absent.NAMES for i in range(2, len(parts) + 1))
+    prefixes = (".".join(parts[:i]) for i in range(2, len(parts) + 1))
+    return any(map(imports.explanation, prefixes))
 
 
 def is_gone(path, name):

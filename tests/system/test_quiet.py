@@ -172,7 +172,7 @@ def test_a_machine_with_a_gpu_shows_warnings_and_reports_about_cuda(messages):
         "from tfrl.system import quiet\n"
         "import os; del os.environ['TF_CPP_MIN_LOG_LEVEL']\n"
         "quiet.has_visible_gpu = lambda: True\n"
-        "quiet.install()\n"
+        "quiet.choose_log_level()\n"
         "import tensorflow; print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
     )
     result = run(code, messages)

@@ -21,7 +21,7 @@ it.
 [1, 2]
 """
 
-from tfrl import absent
+from tfrl import imports
 from tfrl.version import __version__ as __version__
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import dm_env
 
-from tfrl import absent
-
 if TYPE_CHECKING:
     from tfrl.typing import types
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class Saveable(abc.ABC):

@@ -15,7 +15,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tfrl import agents, datasets, environments, garbage, policies, train
+from tfrl import agents, datasets, environments, garbage, policies, startup, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     given_parts,
@@ -412,7 +412,8 @@ class Algorithm(settings_lib.Settings):
           ValueError: The algorithm does not choose the environment's actions, or a
             network of the program matches no argument of the agent.
         """
-        quiet.take_onednn_notice()
+        if not startup.is_plain():
+            quiet.take_onednn_notice()
         environment = self.environment
         specs = self.observation_spec, environment.action_spec()
         spaces.check_actions(

@@ -9,12 +9,8 @@ H100.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import sys
 from collections.abc import Callable, Iterator
-
-from tfrl import imports
 
 _VARIABLE = "XLA_FLAGS"
 _FLAGS = {
@@ -27,26 +23,18 @@ _FLAGS = {
 }
 
 
-def install(has_gpu: Callable[[], bool], tell: Callable[[str], None]) -> None:
-    """Sets the flags if there is a GPU and `XLA_FLAGS` says nothing about them.
+@contextlib.contextmanager
+def chosen(has_gpu: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
+    """Sets the flags when TensorFlow has been imported in this context.
 
-    XLA reads the variable when it compiles a first program, and TensorFlow may make it
-    do so when it makes the devices. If it may have been read already, nothing changes.
+    It does so if there is a GPU and `XLA_FLAGS` says nothing about them. XLA reads the
+    variable when it compiles a first program, and TensorFlow may make it do so when it
+    makes the devices. If it may have been read already, nothing changes.
 
     Args:
       has_gpu: Returns whether TensorFlow may find a GPU.
       tell: Called with a line if it is too late.
     """
-    if "tensorflow" in sys.modules:
-        with _set(has_gpu, tell):
-            pass
-    else:
-        imports.around("tensorflow", functools.partial(_set, has_gpu, tell))
-
-
-@contextlib.contextmanager
-def _set(has_gpu: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
-    """Sets the flags when TensorFlow has been imported in this context."""
     yield
     set_by_user = os.environ.get(_VARIABLE, "").strip()
     names_file = bool(set_by_user) and not set_by_user.startswith("-")

@@ -19,17 +19,14 @@ import atexit
 import collections
 import contextlib
 import contextvars
-import functools
 import hashlib
 import itertools
 import os
 import pathlib
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
-from tfrl import imports
 from tfrl.compilation import program_entries, program_kinds, program_store
 
 _MEMORY = "ram://tfrl-programs"
@@ -65,21 +62,6 @@ def find_root(environment: Mapping[str, str]) -> pathlib.Path:
     if obstacle := program_store.obstacle(root):
         raise program_store.NoPlaceError(obstacle)
     return root
-
-
-def install(tell: Callable[[str], None]) -> None:
-    """Lets TensorFlow use the cache, which its import finds in the environment.
-
-    If TensorFlow is imported and has been used already, nothing is cached.
-
-    Args:
-      tell: Called with a line when files are deleted that do not belong in the cache.
-    """
-    if "tensorflow" in sys.modules:
-        with _turned_on(tell):
-            pass
-    else:
-        imports.around("tensorflow", functools.partial(_turned_on, tell))
 
 
 class ProgramNames:
@@ -241,10 +223,14 @@ def _names_in_memory() -> list[str]:
 
 
 @contextlib.contextmanager
-def _turned_on(tell: Callable[[str], None]) -> Iterator[None]:
+def turned_on(tell: Callable[[str], None]) -> Iterator[None]:
     """Turns the cache on when TensorFlow has been imported in this context.
 
-    Other programs that this process starts do not see the flags.
+    TensorFlow's import finds the flags in the environment, where other programs that
+    this process starts do not see them. If it has been used before, nothing is cached.
+
+    Args:
+      tell: Called with a line when files are deleted that do not belong in the cache.
     """
     global _cache
     from tfrl.compilation import internals  # Not at the top: it imports NumPy.

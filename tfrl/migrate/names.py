@@ -10,7 +10,7 @@ import ast
 import functools
 import pathlib
 
-from tfrl import absent, gone
+from tfrl import imports
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The libraries whose programs are moved, and tfrl for programs that are half moved.
@@ -110,7 +110,7 @@ def _names_in(module: str) -> set[str] | None:
 def explanation(name: str) -> str | None:
     """Returns why tfrl lacks a name, and what to use instead; None if it has it."""
     for part in reversed(prefixes(name)):
-        if text := absent.explanation(part):
+        if text := imports.explanation(part):
             return f"{part}: {text}"
     module, _, last = name.rpartition(".")
     if not module or _has(name):
@@ -130,20 +130,10 @@ def _has(name: str) -> bool:
     return known is None or last in known or last.startswith("__")
 
 
-def _of_tfrl(module: str, name: str) -> str | None:
-    """Returns the full name for one in a row of `gone`; None if it is no name."""
-    package = module.rpartition(".")[0]
-    options = (name, f"tfrl.utils.{name}", f"{package}.{name}")
-    return next((x for x in options if x.startswith("tfrl.") and _has(x)), None)
-
-
-def gone_names() -> dict[str, str]:
+def moved_names() -> dict[str, str]:
     """Returns the names of TF-Agents that have another place here, by the old one."""
-    found = {}
-    for module, olds, news in gone.pairs():
-        full = [_of_tfrl(module, new) for new in news]
-        if all(full):
-            found.update(
-                {f"{module}.{old}": x for old, x in zip(olds, full, strict=True) if x}
-            )
-    return found
+    return {
+        f"{row.module}.{old}": new
+        for row in imports.absent_rows()
+        for old, new in zip(row.names, row.moved, strict=False)  # Most have none.
+    }

@@ -22,6 +22,6 @@ and `PyHashedReplayBuffer` stores an image that occurs in several stacks only on
 (TensorShape([3, 2, 2]), [0.25, 0.25, 0.25])
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

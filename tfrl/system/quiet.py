@@ -1,7 +1,7 @@
 """Keeps TensorFlow's start-up messages from hiding a program's own output.
 
-`import tfrl` calls `install`, so the import of TensorFlow is quiet wherever tfrl is
-imported first. `TF_CPP_MIN_LOG_LEVEL=0` shows every message.
+`tfrl.startup` makes the import of TensorFlow quiet wherever tfrl is imported first.
+`TF_CPP_MIN_LOG_LEVEL=0` shows every message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from tfrl import imports
 from tfrl.system import log
 
 # The kernel's NVIDIA driver lists its GPUs here, even without CUDA's libraries.
@@ -38,18 +37,13 @@ _NOISE_WITHOUT_GPU = re.compile(_NOISE.pattern + rb"|E\d{4} .* failed call to cu
 _ONEDNN_NOTICE = re.compile(rb"E\d{4} .* oneDNN supports \w+ only on platforms with ")
 
 
-def install() -> None:
-    """Makes a later import of TensorFlow quiet, and imports nothing itself.
+def choose_log_level() -> None:
+    """Lets TensorFlow's C++ part write only errors, unless the user wants otherwise.
 
-    TensorFlow's C++ part writes no messages below the level `TF_CPP_MIN_LOG_LEVEL`,
-    which is set to 2 (errors) unless it is set already. On a machine with an NVIDIA GPU
-    it is set to 1 (also warnings), because a warning explains why TensorFlow cannot use
-    the GPU. The messages written before that level applies are removed from standard
-    error. In a notebook TensorFlow's Python part is limited to warnings, too. If
-    TensorFlow is imported already, nothing changes.
+    On a machine with an NVIDIA GPU it also writes warnings, because a warning explains
+    why TensorFlow cannot use the GPU.
     """
     os.environ.setdefault(_LOG_LEVEL, "1" if has_visible_gpu() else "2")
-    imports.around("tensorflow", _quiet_import)
 
 
 def quieten_tensorflow() -> None:
@@ -58,7 +52,6 @@ def quieten_tensorflow() -> None:
     No logical device is made, so memory growth can still be set. If the machine has a
     GPU that TensorFlow cannot use, a line on standard error reports this.
     """
-    install()
     import tensorflow as tf
     from absl import logging as absl_logging
 
@@ -101,8 +94,12 @@ def has_visible_gpu(root: str = "/") -> bool:
 
 
 @contextlib.contextmanager
-def _quiet_import() -> Iterator[None]:
-    """Hides the messages of TensorFlow's import, which happens in this context."""
+def without_start_messages() -> Iterator[None]:
+    """Hides the messages of TensorFlow's import, which happens in this context.
+
+    They are those that are written before TensorFlow knows its level. In a notebook
+    TensorFlow's Python part is limited to warnings, too.
+    """
     if os.environ.get(_LOG_LEVEL) == "0":
         yield
         return

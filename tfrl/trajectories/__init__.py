@@ -20,6 +20,6 @@ agents learn from. Importing `time_step` or `policy_step` does not import Tensor
 True
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

@@ -1,7 +1,6 @@
 """The columns of a run's log: that every number has one, and what reads them."""
 
 import ast
-import importlib
 import inspect
 import pathlib
 import textwrap
@@ -19,7 +18,6 @@ from tfrl.reports import figures
 from tfrl.train.runs import columns, run_files
 
 PACKAGE = pathlib.Path(tfrl.__file__).parent
-DOCS = PACKAGE.parent / "docs"
 # What reads a number of a run by its name.
 READERS = ("values", "late", "last", "column")
 
@@ -119,9 +117,3 @@ def test_a_number_without_an_own_tag_is_one_of_training():
     assert columns.tag("iteration") == "iteration"
     assert columns.tag("actor_learning_rate") == "train/actor_learning_rate"
     assert columns.tag("success") == "train/success"
-
-
-def test_the_page_shows_the_columns_as_they_are(monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
-    script = importlib.import_module("log_columns")
-    assert script.page() == script.PAGE.read_text()

@@ -21,6 +21,6 @@
 >>> server.stop()
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

@@ -7,10 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl import absent, replay_service
+from tfrl import replay_service
 from tfrl.acme.adders.reverb import DEFAULT_PRIORITY_TABLE
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 def make_reverb_dataset(

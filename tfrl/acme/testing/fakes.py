@@ -13,11 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl import absent
 from tfrl.acme import specs, types
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class Environment(dm_env.Environment):

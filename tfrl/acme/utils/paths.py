@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
-from tfrl import absent
 from tfrl.system import paths
 from tfrl.system.paths import process_path as process_path
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 def get_unique_id() -> tuple[str, ...]:

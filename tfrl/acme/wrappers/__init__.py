@@ -30,6 +30,6 @@ loops take; `tfrl.environments.DmEnvWrapper` turns a dm_env environment into a
 (<StepType.LAST: 2>, 1.0)
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

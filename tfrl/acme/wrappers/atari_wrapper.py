@@ -13,14 +13,11 @@ import numpy as np
 import tree
 from PIL import Image
 
-from tfrl import absent
 from tfrl.acme.wrappers import base, frame_stacking, noop_starts, step_limit
 from tfrl.compilation import internals
 from tfrl.specs import dm_env_specs
 from tfrl.typing import types
 from tfrl.utils import number_checks
-
-__getattr__, __path__ = absent.explained(__name__)
 
 SCREEN, LIVES = 0, 1
 

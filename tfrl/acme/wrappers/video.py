@@ -11,12 +11,9 @@ import dm_env
 import numpy as np
 from PIL import Image
 
-from tfrl import absent
 from tfrl.acme.wrappers import base
 from tfrl.typing import types
 from tfrl.utils import mp4, number_checks
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class VideoWrapper(base.EpisodeWrapper):

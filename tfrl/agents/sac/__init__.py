@@ -25,6 +25,6 @@ The projection network keeps actions inside their bounds:
 TensorShape([1, 1])
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

@@ -10,6 +10,6 @@ base classes of TF-Agents.
 ['global', 'num_actions', 'per_arm']
 """
 
-from tfrl import absent
+from tfrl import imports
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = imports.attach_stub(__name__, __file__)

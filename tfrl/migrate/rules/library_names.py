@@ -168,7 +168,7 @@ class OldPlaces(MovedNames):
     name = "moved-names"
     page = "from_tf_agents#names-that-are-gone"
     table: ClassVar[dict[str, str]] = {
-        **names.gone_names(),
+        **names.moved_names(),
         **{f"tfrl.acme.{x}": f"tfrl.acme.tf.{x}" for x in ("networks", "losses")},
         **{
             f"tfrl.acme.agents.{x}": f"tfrl.acme.agents.tf.{x}"
@@ -299,7 +299,7 @@ class AbsentNames(Rule):
     """Says above a line what to use instead of a name that there is not.
 
     Example:
-      +# tfrl migrate: tfrl.policies.py_tf_policy: TF-Agents has it, tfrl does not: use tfrl.policies.py_tf_eager_policy.
+      +# tfrl migrate: tfrl.policies.py_tf_policy: TF-Agents has it, tfrl does not; instead: tfrl.policies.py_tf_eager_policy.
       -from tf_agents.policies import py_tf_policy
       +from tfrl.policies import py_tf_policy
     """  # noqa: E501

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl import absent
 from tfrl.acme.adders import base
 from tfrl.acme.adders.reverb import priorities, steps
 from tfrl.acme.adders.reverb.priorities import (
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from tfrl.replay_service import Client
     from tfrl.specs import EnvironmentSpec
 
-__getattr__, __path__ = absent.explained(__name__)
 
 _FIRST, _LAST = 0, 2  # The step types of dm_env and of tfrl.
 

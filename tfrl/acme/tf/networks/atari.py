@@ -8,13 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl import absent
 from tfrl.acme.tf.networks import duelling, embedding, vision
 from tfrl.acme.tf.networks.vision import AtariTorso as AtariTorso
 from tfrl.networks import network, sequential
 from tfrl.networks.heads import value_head
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class _AtariNetwork(network.Network):

@@ -1,6 +1,5 @@
 """Torsos for continuous control."""
 
-from tfrl import absent
 from tfrl.networks.layers.continuous import (
     LayerNormAndResidualMLP as LayerNormAndResidualMLP,
 )
@@ -8,5 +7,3 @@ from tfrl.networks.layers.continuous import LayerNormMLP as LayerNormMLP
 from tfrl.networks.layers.continuous import (
     NearZeroInitializedLinear as NearZeroInitializedLinear,
 )
-
-__getattr__, __path__ = absent.explained(__name__)

@@ -8,11 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl import absent
 from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 @keras.saving.register_keras_serializable("tfrl")

@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfrl import absent
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.layers import cosine_embedding, dense
 from tfrl.utils.random_numbers import seeds
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class Quantiles(NamedTuple):

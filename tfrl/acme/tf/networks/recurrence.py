@@ -7,11 +7,8 @@ from typing import Any
 
 import keras
 
-from tfrl import absent
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.sequential import Sequential as Sequential
-
-__getattr__, __path__ = absent.explained(__name__)
 
 DeepRNN = Sequential
 

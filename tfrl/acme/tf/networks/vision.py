@@ -12,12 +12,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl import absent
 from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.layers import dense, initializers
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class _ImageTorso(recorded_layer.RecordedLayer):

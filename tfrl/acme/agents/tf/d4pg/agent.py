@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import keras
 
-from tfrl import absent
 from tfrl.acme.agents.tf import replay_agent
 from tfrl.agents import options
 from tfrl.agents.d4pg import d4pg_agent
@@ -17,8 +16,6 @@ from tfrl.utils import number_checks
 if TYPE_CHECKING:
     from tfrl.specs import EnvironmentSpec
     from tfrl.typing import types
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 class D4PG(replay_agent.ReplayAgent):

@@ -16,7 +16,7 @@ import re
 import api_index
 import api_pages
 
-_DOCS = pathlib.Path(__file__).resolve().parent
+_DOCS = pathlib.Path(__file__).resolve().parents[1]
 _ROOT = _DOCS.parent
 _GITHUB = "https://github.com/"
 _OF_THE_SITE = (".md", ".ipynb", ".png", ".svg", ".gif", ".webp")

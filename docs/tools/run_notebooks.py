@@ -1,7 +1,7 @@
 """Runs the notebooks of `docs/tutorials` and keeps their outputs in them.
 
-    python docs/run_notebooks.py                     # all of them
-    python docs/run_notebooks.py compiled_training   # some
+    python docs/tools/run_notebooks.py                     # all of them
+    python docs/tools/run_notebooks.py compiled_training   # some
 
 It needs `pip install 'tfrl[docs]'`. A notebook runs in an empty folder of its own. Tags
 of its cells: `varies` if numbers in the output depend on the machine or the clock, and
@@ -18,7 +18,7 @@ import time
 import nbclient
 import nbformat
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 TUTORIALS = REPOSITORY / "docs" / "tutorials"
 # What tests and benchmarks set, and a reader does not.
 UNSET = ("MPLBACKEND", "XLA_FLAGS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")

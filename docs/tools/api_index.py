@@ -1,6 +1,6 @@
 """Writes api.md, the index of the API, from the packages' stubs and docstrings.
 
-    python docs/api_index.py
+    python docs/tools/api_index.py
 
 It imports nothing of tfrl. A test compares api.md with the index.
 """
@@ -13,8 +13,8 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-_PAGE = pathlib.Path(__file__).with_name("api.md")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PAGE = ROOT / "docs" / "api.md"
 _HEAD = """\
 # Index of the API
 
@@ -30,7 +30,7 @@ from tfrl.networks import default_preprocessing
 print(inspect.getdoc(default_preprocessing).splitlines()[0])
 ```
 
-`python docs/api_index.py` writes this page from the docstrings.
+`python docs/tools/api_index.py` writes this page from the docstrings.
 """
 
 

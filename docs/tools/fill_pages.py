@@ -1,16 +1,20 @@
-"""Fills in what pages of docs/algorithms take from the code and from measurements.
+"""Fills in what pages take from the code, from files of data and from measurements.
 
-    python docs/algorithm_pages.py
+    python docs/tools/fill_pages.py
 
 The first of two comments on a page says which lines belong between them:
 
     <!-- code: begin losses/td.py:td_target -->
     <!-- code: end -->
 
-`code` shows functions of the package, `settings` the settings of algorithms, `common`
-the settings of all of them, `presets` the settings for environments, `scores`
-the agents' rows of the score table with a picture of each agent, and `health` the rows
-of the agents in docs/health.md. A test compares the pages with what is written here.
+On the pages of algorithms, `code` shows functions of the package, `settings` the
+settings of algorithms, `common` the settings of all of them, `presets` the settings for
+environments, `scores` the agents' rows of the score table with a picture of each agent,
+and `health` the rows of the agents in docs/health.md. On other pages, `absent` shows a
+table of `tfrl/absent_names.json`, `changes` that of `tfrl.startup`, `rules` the rules
+of `tfrl migrate`, `columns` those of a run's log, and `floors` the packages by the
+contract of import-linter in pyproject.toml. A test compares the pages with what is
+written here.
 """
 
 from __future__ import annotations
@@ -20,12 +24,12 @@ import functools
 import pathlib
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 _DOCS = _ROOT / "docs"
-PAGES = sorted((_DOCS / "algorithms").glob("*.md"))
 _BLOCK = re.compile(r"<!-- (\w+): begin ?(.*?) -->\n.*?<!-- \1: end -->", re.DOTALL)
 # How often a run evaluates, logs and saves says nothing about how it learns.
 _INTERVALS = (
@@ -34,6 +38,11 @@ _INTERVALS = (
     "log_interval",
     "checkpoint_interval",
 )
+PAGES = [
+    path
+    for path in (_ROOT / "tfrl" / "README.md", *sorted(_DOCS.rglob("*.md")))
+    if _BLOCK.search(path.read_text(encoding="utf-8"))
+]
 
 
 def filled(text: str) -> str:
@@ -180,6 +189,78 @@ def _health(arguments: str) -> Iterable[str]:
     return ["| Run | Rule | Found |", "|---|---|---|", *rows]
 
 
+def _absent(section: str) -> Iterator[str]:
+    """Yields the table of names of another library that tfrl does not have."""
+    from tfrl import imports
+
+    rows = [row for row in imports.absent_rows() if row.section == section]
+    package = "tfrl.acme" if rows[0].library == "Acme" else "tfrl"
+    yield from (_row(rows[0].library, "tfrl"), "|---|---|")
+    for row in rows:
+        module = row.module.removeprefix(package).removeprefix(".")
+        names = ", ".join(f"`{name}`" for name in row.names)
+        yield _row(f"`{module}`: {names}" if module else names, row.instead)
+
+
+def _changes(_: str) -> Iterator[str]:
+    """Yields the table of what `import tfrl` changes in the process."""
+    from tfrl import startup
+
+    yield from (_row("what changes", "when and how", "what for"), "|---|---|---|")
+    for what, (how, purpose) in startup.CHANGES.items():
+        yield _row(what, how, purpose)
+
+
+def _rules(_: str) -> Iterator[str]:
+    """Yields the rules of `tfrl migrate`, with their examples."""
+    from tfrl.migrate.rules import RULES
+
+    for i, rule in enumerate(RULES):
+        yield from [""] * bool(i)
+        what = " ".join((rule.__doc__ or "").partition("Example:")[0].split())
+        page, hash_, section = rule.page.partition("#")
+        link = f"[The page]({page}.md{hash_}{section}) says more."
+        if page == "migrate":
+            link = f"[A section]({hash_}{section}) says more."
+        yield from (f"### {rule.name}", "", f"{what} {link}", "")
+        yield from ("```diff", *rule.example.splitlines(), "```")
+
+
+def _columns(_: str) -> Iterator[str]:
+    """Yields the table of the columns of a run's log."""
+    from tfrl.train.runs import columns
+
+    yield _row("number", "what it is", "unit", "measured by", "tag")
+    yield "|---|---|---|---|---|"
+    for column in columns.COLUMNS:
+        name = f"`{column.name}`{' *' * column.in_table}"
+        if column.has_parts:
+            name += f", `<part>_{column.name}`"
+        tag = f"`{column.tag}`" if column.tag else ""
+        yield _row(name, column.text, column.unit, column.writer, tag)
+
+
+def _floors(_: str) -> Iterator[str]:
+    """Yields the table of the packages in their order, by floors.
+
+    A comment in the contract's list is the name of a floor.
+    """
+    text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    floors: dict[str, list[str]] = {}
+    for line in re.search(r"\nlayers = \[\n(.*?)\n\]", text, re.DOTALL)[1].splitlines():
+        kind, value = re.fullmatch(r'    (?:(#) |")(.*?)(?:",)?', line).groups()
+        if kind:
+            floors[value] = packages = []
+        else:
+            packages += value.split(" | ")
+    in_order = [name for names in floors.values() for name in names]
+    assert in_order == " | ".join(contracts[0]["layers"]).split(" | ")
+    yield from (_row("floor", "packages, from above"), "|---|---|")
+    for floor, names in floors.items():
+        yield _row(floor, ", ".join(f"`{x.removeprefix('tfrl.')}`" for x in names))
+
+
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -191,7 +272,10 @@ def _shown(value: Any) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value!r}`"
 
 
-_WRITERS = (_code, _settings, _common, _presets, _scores, _health)
+_WRITERS = (
+    *(_code, _settings, _common, _presets, _scores, _health),
+    *(_absent, _changes, _rules, _columns, _floors),
+)
 _KINDS = {writer.__name__[1:]: writer for writer in _WRITERS}
 
 

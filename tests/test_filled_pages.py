@@ -1,4 +1,4 @@
-"""The pages of `docs/algorithms` say what the code and the measurements say."""
+"""The pages say what the code, the files of data and the measurements say."""
 
 import pathlib
 import re
@@ -6,17 +6,21 @@ import runpy
 
 import pytest
 
+from tfrl import imports
 from tfrl.algorithms import registry
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-SCRIPT = runpy.run_path(str(REPOSITORY / "docs" / "algorithm_pages.py"))
-TEXTS = {page.stem: page.read_text() for page in SCRIPT["PAGES"]}
+SCRIPT = runpy.run_path(str(REPOSITORY / "docs/tools/fill_pages.py"))
+TEXTS = {
+    page.relative_to(REPOSITORY).as_posix(): page.read_text()
+    for page in SCRIPT["PAGES"]
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_page_is_what_the_command_writes(name):
     expected = SCRIPT["filled"](TEXTS[name])
-    assert TEXTS[name] == expected, "run python docs/algorithm_pages.py"
+    assert TEXTS[name] == expected, "run python docs/tools/fill_pages.py"
 
 
 def arguments(kind, separator):
@@ -35,8 +39,26 @@ def test_each_agent_of_the_score_table_is_on_a_page():
 
 
 def test_the_index_leads_to_every_page():
-    linked = set(re.findall(r"\]\((\w+)\.md", TEXTS["index"]))
-    assert linked == set(TEXTS) - {"index"}
+    folder = REPOSITORY / "docs" / "algorithms"
+    linked = set(re.findall(r"\]\((\w+)\.md", (folder / "index.md").read_text()))
+    assert linked == {page.stem for page in folder.glob("*.md")} - {"index"}
+
+
+def test_every_row_of_absent_names_and_every_kind_of_block_is_on_a_page():
+    assert sorted(arguments("absent", "\n")) == sorted(
+        {row.section for row in imports.absent_rows()}
+    )
+    for kind in ("changes", "columns", "floors", "rules"):
+        assert f"<!-- {kind}: begin -->" in "".join(TEXTS.values())
+
+
+def test_the_architecture_lists_the_packages_of_the_contract_from_below():
+    (floors,) = (text for name, text in TEXTS.items() if name == "tfrl/README.md")
+    build = (REPOSITORY / "BUILD.md").read_text()
+    table = build.partition("\n| package | contents |\n")[2].partition("\n\n")[0]
+    named = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()]
+    in_order = re.findall(r"`(\w+)`", floors.partition("|---|")[2].partition("<")[0])
+    assert [name for row in named for name in row] == in_order[::-1]
 
 
 def test_a_listing_is_the_function_without_its_docstring_and_checks():

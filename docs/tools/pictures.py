@@ -1,8 +1,8 @@
 """Draws the pictures of the guide.
 
-    python docs/pictures.py            # the drawings of the concepts
-    python docs/pictures.py --run      # and the pictures of a run, in half a minute
-    python docs/pictures.py --regret   # and the regret of bandits, in a minute
+    python docs/tools/pictures.py          # the drawings of the concepts
+    python docs/tools/pictures.py --run    # and the pictures of a run, in 30 seconds
+    python docs/tools/pictures.py --regret # and the regret of bandits, in a minute
 
 Every picture has a white ground, so that it also reads on a dark page.
 """
@@ -19,8 +19,8 @@ from matplotlib import ticker
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-_FOLDER = pathlib.Path(__file__).with_name("pictures")
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_FOLDER = _ROOT / "docs" / "pictures"
 _INK, _BLUE, _ORANGE, _GREEN, _GREY = "#222", "#cfe3f5", "#fbe0c3", "#d5ecd4", "#ececec"
 
 

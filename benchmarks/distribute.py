@@ -109,8 +109,8 @@ def make_experiment() -> Any:
 
 def _serve_by_hand(folder: pathlib.Path) -> None:
     from tfrl import replay_service
+    from tfrl.distribute import replay_servers
     from tfrl.distribute.roles import run_tables
-    from tfrl.distribute.servers import message_tables
     from tfrl.distribute.weights import shared_weights
     from tfrl.specs import tensor_spec
 
@@ -120,7 +120,7 @@ def _serve_by_hand(folder: pathlib.Path) -> None:
     server = replay_service.Server(
         [
             make_queue(run_tables.SEQUENCES, sequence),
-            message_tables.make_table(
+            replay_servers.make_table(
                 shared_weights.VARIABLES,
                 1,
                 shared_weights.weights_spec(agent),

@@ -23,7 +23,7 @@ from tests.policies import saved_elsewhere
 from tfrl import agents, testing
 from tfrl.agents import on_policy, options
 from tfrl.policies import policy_saver
-from tfrl.policies.saving import tflite_export
+from tfrl.policies.exporting import formats
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import replay_updates
@@ -192,7 +192,7 @@ def test_a_saved_collecting_policy_explores_alike(name, elsewhere):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_greedy_policy_acts_in_tensorflow_lite(name, saved):
-    model = tflite_export.convert(str(saved[name, "policy"]))
+    model = formats.saved_to_litert(str(saved[name, "policy"]))
     _interpreter, run = saved_elsewhere.tflite_runner(model)
     found = run(**saved_elsewhere.tflite_inputs(ARRAYS))["action"]
     np.testing.assert_allclose(found, actions(made(name).policy), atol=1e-5)

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tests.distribute.small_impala import BATCH_SIZE, make_environment
 from tfrl import agents, distribute, losses, networks, replay_service, train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.lockstep import rounds
 from tfrl.distribute.roles import actor, learner, run_tables
-from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.distribute.weights import weight_versions
 
 BURN_IN, TRACE = 2, 3
@@ -61,10 +61,8 @@ R2D2 = distribute.Experiment(
 
 @pytest.mark.slow
 def test_the_learner_sets_the_priorities_of_its_sequences(tmp_path):
-    make = functools.partial(
-        supervised_server.make_server, run_tables.make_tables(R2D2)
-    )
-    server = supervised_server.SupervisedServer(
+    make = functools.partial(replay_servers.make_server, run_tables.make_tables(R2D2))
+    server = replay_servers.SupervisedServer(
         functools.partial(make, tmp_path / "server")
     )
     address = f"localhost:{server.port}"

@@ -26,8 +26,8 @@ from tests.distribute.small_impala import (
 )
 from tests.distribute.watched import LEARNER, PATIENCE, SERVER, Watched
 from tfrl import distribute, replay_service, train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.roles import actor, learner, run_tables
-from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.distribute.weights import reverb_variable_container, shared_weights
 from tfrl.eval import evaluate
 from tfrl.replay_service.transport import connection, tls
@@ -43,9 +43,9 @@ from tfrl.utils import tensor_normalizer
 
 
 def start_server(experiment, directory):
-    return supervised_server.SupervisedServer(
+    return replay_servers.SupervisedServer(
         functools.partial(
-            supervised_server.make_server, run_tables.make_tables(experiment), directory
+            replay_servers.make_server, run_tables.make_tables(experiment), directory
         )
     )
 

@@ -12,8 +12,8 @@ import pytest
 from tests.distribute.small_impala import CHECKPOINT_INTERVAL, IMPALA, make_replay
 from tests.distribute.watched import LEARNER, SERVER, Watched
 from tfrl import replay_service, train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.roles import actor, learner, run_tables
-from tfrl.distribute.servers import replay_servers, supervised_server
 
 OTHER = "replay server 1"
 REPLAY = dataclasses.replace(IMPALA, make_table=make_replay)
@@ -26,7 +26,7 @@ def trained(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         addresses = []
         for number, made in enumerate(run_tables.make_shards(REPLAY, 2)):
-            server = supervised_server.make_server(made, path / str(number))
+            server = replay_servers.make_server(made, path / str(number))
             stack.callback(server.stop)
             addresses.append(f"localhost:{server.port}")
         servers = replay_servers.FixedServers(tuple(addresses))

@@ -6,7 +6,7 @@ import threading
 import time
 
 from tfrl import distribute, replay_service, train
-from tfrl.distribute.servers import supervised_server
+from tfrl.distribute import replay_servers
 from tfrl.system import function_process
 
 PATIENCE = 240.0
@@ -23,7 +23,7 @@ class Watched:
         self._is_stopped = threading.Event()
         self._error, self.result = None, None
         start = function_process.FunctionProcess.__init__
-        start_server = supervised_server.make_server
+        start_server = replay_servers.make_server
 
         def remember(process, function, name):
             start(process, function, name)
@@ -36,7 +36,7 @@ class Watched:
             return server
 
         monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
-        monkeypatch.setattr(supervised_server, "make_server", remember_server)
+        monkeypatch.setattr(replay_servers, "make_server", remember_server)
         self._thread = threading.Thread(
             target=self._run, args=(experiment, directory, settings)
         )

@@ -8,7 +8,7 @@ them, and restarts a process that is killed.
 - `roles`: the actor, the learner and the evaluator.
 - `lockstep`: the actor and the learner that take turns.
 - `weights`: the weights on their way from the learner to the actors.
-- `servers`: the replay servers, and the messages of processes through them.
+- `replay_servers`: the replay servers, and the messages of processes through them.
 - `shards`: several replay servers that are used as one table.
 
 The processes communicate through tables of the server, such as the table of reports:

@@ -3,9 +3,9 @@ from . import experiment as experiment
 from . import launch as launch
 from . import lockstep as lockstep
 from . import process_roles as process_roles
+from . import replay_servers as replay_servers
 from . import roles as roles
 from . import run as run
-from . import servers as servers
 from . import shards as shards
 from . import weights as weights
 from . import worker as worker

@@ -13,7 +13,57 @@ from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 
-class ValueNetwork(network.Network):
+class EncoderValueNetwork(network.Network):
+    """Base class of networks with an encoder and a dense layer of one unit."""
+
+    def __init__(
+        self,
+        encoder: network.Network,
+        value_kernel_initializer: Any,
+        name: str | None,
+        *,
+        seeds: seeding.SeedStream,
+    ):
+        """Makes the last layer, which is float32.
+
+        Args:
+          encoder: A network from the observations to a hidden state `[B(, T), n]`.
+          value_kernel_initializer: As for `ValueNetwork`.
+          name: The network's name.
+          seeds: The stream of the seed of the last layer.
+        """
+        super().__init__(
+            input_tensor_spec=encoder.input_tensor_spec,
+            state_spec=encoder.state_spec,
+            name=name,
+        )
+        self._encoder = encoder
+        self._value_layer = keras.layers.Dense(
+            1,
+            kernel_initializer=seeding.clone_initializer(
+                value_kernel_initializer
+                or keras.initializers.RandomUniform(-0.03, 0.03),
+                seeds(),
+            ),
+            dtype="float32",
+            name="value",
+        )
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Any]:
+        """Returns the values `[B(, T)]` and the state after the last step."""
+        encoding, network_state = self._encoder(
+            observation, step_type, network_state, training=training
+        )
+        return tf.squeeze(self._value_layer(encoding), -1), network_state
+
+
+class ValueNetwork(EncoderValueNetwork):
     """Maps observations `[B, ...]` to values, float `[B]`.
 
     The network is an `EncodingNetwork` and a dense layer of one unit.
@@ -55,9 +105,8 @@ class ValueNetwork(network.Network):
           value_kernel_initializer: The initialiser of the last layer's kernel; by
             default uniform in [-0.03, 0.03].
         """
-        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
         seeds = seeding.SeedStream(seed)
-        self._encoder = encoding_network.EncodingNetwork(
+        encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=preprocessing_layers,
             preprocessing_combiner=preprocessing_combiner,
@@ -70,16 +119,7 @@ class ValueNetwork(network.Network):
             dtype=dtype,
             seed=seeds(),
         )
-        self._value_layer = keras.layers.Dense(
-            1,
-            kernel_initializer=seeding.clone_initializer(
-                value_kernel_initializer
-                or keras.initializers.RandomUniform(-0.03, 0.03),
-                seeds(),
-            ),
-            dtype="float32",
-            name="value",
-        )
+        super().__init__(encoder, value_kernel_initializer, name, seeds=seeds)
 
     def call(
         self,
@@ -90,8 +130,7 @@ class ValueNetwork(network.Network):
     ) -> tuple[tf.Tensor, Any]:
         """Returns the values `[B(, T)]` and the network state."""
         observation, squash = self._encoder.squash(observation)
-        encoding, network_state = self._encoder(
+        value, network_state = super().call(
             observation, step_type, network_state, training=training
         )
-        value = tf.squeeze(self._value_layer(encoding), -1)
         return squash.unflatten(value), network_state

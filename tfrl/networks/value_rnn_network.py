@@ -8,12 +8,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import lstm_encoding_network, network, utils
+from tfrl.networks import lstm_encoding_network, utils, value_network
 from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 
-class ValueRnnNetwork(network.Network):
+class ValueRnnNetwork(value_network.EncoderValueNetwork):
     """Maps observations `[B(, T), ...]` to values, float `[B(, T)]`.
 
     The network is an `LSTMEncodingNetwork` and a dense layer of one unit.
@@ -71,32 +71,4 @@ class ValueRnnNetwork(network.Network):
             kernel_initializer=kernel_initializer,
             seed=seeds(),
         )
-        super().__init__(
-            input_tensor_spec=input_tensor_spec,
-            state_spec=encoder.state_spec,
-            name=name,
-        )
-        self._encoder = encoder
-        self._value_layer = keras.layers.Dense(
-            1,
-            kernel_initializer=seeding.clone_initializer(
-                value_kernel_initializer
-                or keras.initializers.RandomUniform(-0.03, 0.03),
-                seeds(),
-            ),
-            dtype="float32",
-            name="value",
-        )
-
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-    ) -> tuple[tf.Tensor, Any]:
-        """Returns the values `[B(, T)]` and the state after the last step."""
-        encoding, network_state = self._encoder(
-            observation, step_type, network_state, training=training
-        )
-        return tf.squeeze(self._value_layer(encoding), -1), network_state
+        super().__init__(encoder, value_kernel_initializer, name, seeds=seeds)

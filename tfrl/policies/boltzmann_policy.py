@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy, utils
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -15,7 +14,7 @@ from tfrl.utils import number_checks
 from tfrl.utils.optimization import schedules
 
 
-class BoltzmannPolicy(wrapper_policy.WrapperPolicy):
+class BoltzmannPolicy(bases.WrapperPolicy):
     """Samples actions from the wrapped policy's logits, divided by a temperature.
 
     A temperature near 0 gives the greedy action, 1 gives the wrapped policy itself, and

@@ -7,8 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import greedy_policy, random_tf_policy, tf_policy, utils
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, greedy_policy, random_tf_policy, tf_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -22,7 +21,7 @@ from tfrl.utils.random_numbers import seeds
 _MAX_ACTIONS_BY_FLOAT = 2**16
 
 
-class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
+class EpsilonGreedyPolicy(bases.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
     The choice is independent for each entry of the batch. The policy state is the state

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import noise_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.utils.optimization import schedules
 from tfrl.utils.random_numbers import seeds
 
 
-class GaussianPolicy(noise_policy.NoisePolicy):
+class GaussianPolicy(bases.NoisePolicy):
     """Adds independent noise from `N(0, scale^2)` to another policy's actions.
 
     This is the exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section

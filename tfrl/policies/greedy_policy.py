@@ -7,14 +7,13 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
-class GreedyPolicy(wrapper_policy.WrapperPolicy):
+class GreedyPolicy(bases.WrapperPolicy):
     """Takes the mode of the wrapped policy's distribution, without randomness."""
 
     _needs_seed = False

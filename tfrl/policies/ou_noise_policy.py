@@ -8,15 +8,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import noise_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils.random_numbers import ou_process
 
 
-class OUNoisePolicy(noise_policy.NoisePolicy):
+class OUNoisePolicy(bases.NoisePolicy):
     """Adds Ornstein-Uhlenbeck noise to another policy's actions.
 
     This is the exploration of DDPG (Lillicrap et al. 2016, arXiv:1509.02971, section

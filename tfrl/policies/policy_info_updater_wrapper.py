@@ -7,8 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -20,7 +19,7 @@ UpdaterFnType = Callable[
 ]
 
 
-class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
+class PolicyInfoUpdaterWrapper(bases.WrapperPolicy):
     """Acts like the wrapped policy and updates the dict `PolicyStep.info`."""
 
     def __init__(

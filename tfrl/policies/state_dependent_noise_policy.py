@@ -7,8 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.distributions import sampling
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -17,7 +16,7 @@ from tfrl.utils import nest_utils, number_checks
 from tfrl.utils.random_numbers import seeds
 
 
-class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
+class StateDependentNoisePolicy(bases.WrapperPolicy):
     """Draws actions with noise that is a function of the state for several steps.
 
     The wrapped policy's distributions must come from a

@@ -8,8 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.policies import tf_policy
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -18,7 +17,7 @@ from tfrl.typing import types
 POLICY_STATE = "policy_state"
 
 
-class StateRecordingPolicy(wrapper_policy.WrapperPolicy):
+class StateRecordingPolicy(bases.WrapperPolicy):
     """Acts like the wrapped policy, and adds the state before the action to `info`.
 
     `PolicyStep.info` is a dictionary with the entry `policy_state`: the state from

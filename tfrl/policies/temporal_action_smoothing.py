@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils
-from tfrl.policies.bases import wrapper_policy
+from tfrl.policies import bases, tf_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -15,7 +14,7 @@ from tfrl.typing import types
 from tfrl.utils import number_checks
 
 
-class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
+class TemporalActionSmoothing(bases.WrapperPolicy):
     """Takes the exponential moving average of the wrapped policy's actions.
 
     The average begins at 0 in each episode, and each step sets it to

@@ -13,9 +13,9 @@ import time
 
 from tests.distribute import small_impala
 from tfrl import distribute, train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.lockstep import lockstep_learner
 from tfrl.distribute.roles import actor
-from tfrl.distribute.servers import supervised_server
 
 NUM_ROUNDS, CHECKPOINT_INTERVAL = 24, 5
 KILLS = "TFRL_TEST_KILLS"
@@ -86,14 +86,14 @@ EXPERIMENT = dataclasses.replace(
 
 def main(path):
     """Runs it to the end, unless it is killed."""
-    make_server = supervised_server.make_server
+    make_server = replay_servers.make_server
 
     def make_and_tell(*arguments, **keywords):
         server = make_server(*arguments, **keywords)
         (_directory() / SERVER).write_text(str(server.pid))
         return server
 
-    supervised_server.make_server = make_and_tell
+    replay_servers.make_server = make_and_tell
     distribute.run_distributed(
         EXPERIMENT,
         train.RunDirectory(path, {"num_iterations": NUM_ROUNDS}),

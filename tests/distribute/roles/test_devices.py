@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from tests.distribute.small_impala import IMPALA
 from tfrl import distribute, train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.coordination import remote_work
 from tfrl.distribute.launch import local_launcher
 from tfrl.distribute.launch.plan import Plan
 from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, Task
 from tfrl.distribute.roles import actor, devices, evaluator, learner
-from tfrl.distribute.servers import replay_servers
 
 CPU, GPU = "CPU:0", "GPU:0"
 PATIENCE = 240.0

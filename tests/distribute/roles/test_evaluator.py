@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from tfrl import replay_service
+from tfrl.distribute import replay_servers
+from tfrl.distribute.replay_servers import CentralServer
 from tfrl.distribute.roles import evaluator
-from tfrl.distribute.servers import replay_servers
-from tfrl.distribute.servers.replay_servers import CentralServer
 from tfrl.eval import evaluate, supervision
 
 

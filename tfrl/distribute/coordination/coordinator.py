@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from tfrl import replay_service, version
+from tfrl.distribute import replay_servers
 from tfrl.distribute.process_roles import LEARNER, Task
-from tfrl.distribute.servers import message_tables, supervised_server
 from tfrl.replay_service.transport import addresses
 from tfrl.system import supervisor
 
@@ -120,7 +120,7 @@ class Coordinator:
         self._told: dict[str, Any] | None = None  # The contents of the board.
         self._due = float("-inf")
         self._refused: set[str] = set()
-        self._server = supervised_server.SupervisedServer(
+        self._server = replay_servers.SupervisedServer(
             lambda port: replay_service.Server(
                 _make_tables(), port, host=host, token=token
             ),
@@ -285,7 +285,7 @@ def _is_ready(worker: Worker) -> bool:
 
 def to_array(value: Any) -> np.ndarray:
     """Returns a value as JSON, in an array of uint8, with spaces after it."""
-    return message_tables.padded(json.dumps(value).encode(), b" ")
+    return replay_servers.padded(json.dumps(value).encode(), b" ")
 
 
 def from_array(array: np.ndarray) -> Any:
@@ -294,8 +294,8 @@ def from_array(array: np.ndarray) -> Any:
 
 
 def _make_tables() -> list[replay_service.Table]:
-    message = message_tables.bytes_spec()
+    message = replay_servers.bytes_spec()
     return [
-        message_tables.make_table(NOTES, _MOST_NOTES, message),
-        message_tables.make_table(BOARD, 1, message, max_times_sampled=0),
+        replay_servers.make_table(NOTES, _MOST_NOTES, message),
+        replay_servers.make_table(BOARD, 1, message, max_times_sampled=0),
     ]

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfrl import replay_service
+from tfrl.distribute import replay_servers
 from tfrl.distribute.coordination import coordinator_client, learner_group
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
-from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.replay_service.transport import addresses
 from tfrl.system import log
 
@@ -212,7 +212,7 @@ def _serve(member: coordinator_client.CoordinatorClient, host: str) -> None:
     """
     run, number = member.run, member.task.number
     make_server = functools.partial(
-        supervised_server.make_server,
+        replay_servers.make_server,
         [replay_service.Table.from_config(table) for table in run["tables"][number]],
         pathlib.Path(run["server_directories"][number]),
         host=host,

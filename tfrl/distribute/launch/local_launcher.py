@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tfrl import train
+from tfrl.distribute import replay_servers
 from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
 from tfrl.distribute.roles import actor, devices, evaluator, learner
-from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.replay_service.transport import connection
 from tfrl.system import function_process, locked_directories, supervisor
 
@@ -26,9 +26,9 @@ class LocalLauncher:
     def launch(self, plan: Plan) -> Iterator[list[supervisor.Member]]:
         """Starts the servers, and returns all members; see `Launcher`."""
         token = draw_token()
-        make_server = functools.partial(supervised_server.make_server, token=token)
+        make_server = functools.partial(replay_servers.make_server, token=token)
         started = [
-            supervised_server.SupervisedServer(
+            replay_servers.SupervisedServer(
                 functools.partial(make_server, made, directory)
             )
             for made, directory in zip(

@@ -28,8 +28,8 @@ import tensorflow as tf
 from tfrl import replay_service
 from tfrl.agents import tf_agent
 from tfrl.agents.on_policy import on_policy_agent
+from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
-from tfrl.distribute.servers import message_tables
 from tfrl.distribute.weights import shared_weights
 from tfrl.replay_service.sampling import sampler
 from tfrl.specs import tensor_spec
@@ -248,7 +248,7 @@ class Inbox:
 
 def to_array(data: bytes) -> np.ndarray:
     """Returns a uint8 array: the number of bytes, the bytes, and zeros as padding."""
-    return message_tables.padded(len(data).to_bytes(8, "little") + data, b"\0")
+    return replay_servers.padded(len(data).to_bytes(8, "little") + data, b"\0")
 
 
 def from_array(array: np.ndarray) -> bytes:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
+from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.roles import reports, run_tables
-from tfrl.distribute.servers import replay_servers
 from tfrl.distribute.shards import home_shard, sharded_client
 from tfrl.distribute.weights import shared_weights, weight_versions
 from tfrl.environments import tf_environment

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.agents import tf_agent
+from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
-from tfrl.distribute.servers import message_tables, replay_servers
 from tfrl.distribute.weights import shared_weights, weight_puller
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
@@ -44,8 +44,8 @@ def make_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
         number,
     ]
     return [
-        message_tables.make_table(POLICIES, 1, policy, max_times_sampled=0),
-        message_tables.make_table(RESULTS, _MOST_RESULTS, result),
+        replay_servers.make_table(POLICIES, 1, policy, max_times_sampled=0),
+        replay_servers.make_table(RESULTS, _MOST_RESULTS, result),
     ]
 
 

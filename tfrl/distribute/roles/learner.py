@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrl import replay_buffers, train
 from tfrl.agents import tf_agent
+from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.roles import (
     checkpoint_manifest,
@@ -19,7 +20,6 @@ from tfrl.distribute.roles import (
     run_measurements,
     run_tables,
 )
-from tfrl.distribute.servers import replay_servers
 from tfrl.distribute.shards import sharded_client, sharded_replay_buffer
 from tfrl.distribute.weights import shared_weights, weight_versions
 

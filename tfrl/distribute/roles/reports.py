@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl import replay_service
-from tfrl.distribute.servers import message_tables
+from tfrl.distribute import replay_servers
 from tfrl.train.loops import training_loop
 from tfrl.utils import tracking
 
@@ -30,7 +30,7 @@ _LARGEST = 2.0**53  # float64 has all whole numbers up to this one.
 
 def make_table() -> replay_service.Table:
     """Makes the table of reports. The learner takes each report once."""
-    return message_tables.make_table(
+    return replay_servers.make_table(
         DEFAULT_TABLE, _MOST, tf.TensorSpec([4], tf.float64)
     )
 

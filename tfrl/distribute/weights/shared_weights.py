@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrl import replay_service, train
 from tfrl.agents import tf_agent
-from tfrl.distribute.servers import replay_servers
+from tfrl.distribute import replay_servers
 from tfrl.distribute.weights import reverb_variable_container, weight_puller
 from tfrl.savers import finite
 from tfrl.utils import variables as variables_lib

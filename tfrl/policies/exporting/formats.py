@@ -33,8 +33,8 @@ _PRODUCER = "tfrl"
 # The file of TF-Agents' saved policies that other SavedModels lack.
 _MARKED = "policy_specs.pbtxt"
 _CONVERT = (
-    "import pathlib; from tfrl.policies.saving import tflite_export; "
-    "pathlib.Path(sys.argv[2]).write_bytes(tflite_export.convert(sys.argv[1]))"
+    "import pathlib; from tfrl.policies.exporting import formats; "
+    "pathlib.Path(sys.argv[2]).write_bytes(formats.saved_to_litert(sys.argv[1]))"
 )
 
 
@@ -224,6 +224,49 @@ def _load_onnx(path: pathlib.Path) -> checking.Act:
         return dict(zip(names, outputs, strict=True))
 
     return act
+
+
+def saved_to_litert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
+    """Returns a saved policy's signature `action` as a LiteRT (TensorFlow Lite) model.
+
+    The model has the inputs and outputs of this signature, such as `0/observation`: a
+    policy with a state takes it as `1` (`1/0`, ... for a nest), which is zeros at
+    first, and returns it as `state`.
+
+    Args:
+      saved_model_path: The directory that `PolicySaver.save` wrote.
+      select_tf_ops: Whether the model may use TensorFlow's own operations where
+        TensorFlow Lite has none. The model then needs the Flex delegate, which the
+        Python packages of TensorFlow 2.20 and 2.21 leave out. Policies that draw random
+        numbers need such operations; a `GreedyPolicy` of the usual networks does not.
+
+    Raises:
+      FileNotFoundError: `saved_model_path` holds no saved policy.
+      ValueError: The policy uses operations that TensorFlow Lite does not have.
+    """
+    saved_model_path = os.fspath(saved_model_path)
+    loaded = saved_model.load_saved_model(saved_model_path)
+    # It leaves no variables in the model, as the converter of SavedModels may.
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [loaded.signatures["action"]], loaded
+    )
+    ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    if select_tf_ops:
+        ops.append(tf.lite.OpsSet.SELECT_TF_OPS)
+    converter.target_spec.supported_ops = ops
+    try:
+        return converter.convert()
+    except Exception as error:
+        # The converter's own class of errors has no public name.
+        if type(error).__name__ != "ConverterError":
+            raise
+        raise ValueError(
+            f"saved_model_path: the policy in {saved_model_path} uses operations that "
+            "TensorFlow Lite lacks, expected its built-in ones only"
+            f"{' and TensorFlow operations' if select_tf_ops else ''}; save a "
+            "GreedyPolicy of it, or pass select_tf_ops=True for an interpreter with "
+            "the Flex delegate."
+        ) from error
 
 
 def _write_litert(function: named_function.NamedFunction, path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""SavedModels and TFLite models of policies: the parts of `PolicySaver`.
+"""SavedModels of policies: the parts of `PolicySaver`.
 
 >>> import tensorflow as tf
 >>> from tfrl.policies.saving import saved_model

@@ -1,4 +1,19 @@
-"""The base class of policies that add noise to another policy's actions."""
+"""The base classes of policies that wrap another policy or add noise to its actions.
+
+>>> import tensorflow as tf
+>>> from tfrl import policies, specs, trajectories
+>>> from tfrl.policies import bases
+>>> class Opposite(bases.WrapperPolicy):
+...     def _action(self, time_step, policy_state, seed):
+...         step = self.wrapped_policy.action(time_step, policy_state, seed)
+...         return step._replace(action=-step.action)
+>>> time_step_spec = trajectories.time_step_spec(tf.TensorSpec([1]))
+>>> action_spec = specs.BoundedTensorSpec([], tf.float32, -1, 1)
+>>> policy = Opposite(policies.FixedPolicy(0.5, time_step_spec, action_spec))
+>>> time_step = trajectories.restart(tf.zeros([2, 1]), batch_size=2)
+>>> policy.action(time_step).action.numpy()
+array([-0.5, -0.5], dtype=float32)
+"""
 
 from __future__ import annotations
 
@@ -9,7 +24,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils
-from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -17,7 +31,75 @@ from tfrl.utils import actions, nest_utils
 from tfrl.utils.random_numbers import seeds
 
 
-class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
+class WrapperPolicy(tf_policy.TFPolicy):
+    """Base class of policies that wrap a policy and have its specs and flags.
+
+    The wrapped policy also gives the variables and the initial state. A subclass
+    implements `_action` or `_distribution`, as for any `TFPolicy`.
+    """
+
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+        **differences: Any,
+    ) -> None:
+        """Creates the policy.
+
+        Args:
+          policy: The policy to wrap.
+          name: The module's name.
+          seed: See `TFPolicy`.
+          **differences: Arguments of `TFPolicy` to use instead of the wrapped policy's
+            values.
+        """
+        arguments = {
+            "policy_state_spec": policy.policy_state_spec,
+            "info_spec": policy.info_spec,
+            "clip": policy._clip,
+            "emit_log_probability": policy.emit_log_probability,
+            "automatic_state_reset": policy._automatic_state_reset,
+            "observation_and_action_constraint_splitter": (
+                policy.observation_and_action_constraint_splitter
+            ),
+            "validate_args": policy.validate_args,
+            **differences,
+        }
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            name=name,
+            seed=seed,
+            **arguments,
+        )
+        self._wrapped_policy = policy
+        self._greedy_action_needs_clip = policy._greedy_action_needs_clip
+
+    @property
+    def wrapped_policy(self) -> tf_policy.TFPolicy:
+        """The wrapped policy."""
+        return self._wrapped_policy
+
+    def network_state(self, policy_state: Any) -> Any:
+        """Returns the wrapped policy's part; see `TFPolicy.network_state`."""
+        return self._wrapped_policy.network_state(policy_state)
+
+    def prepare(self, batch_size: int | None) -> None:
+        """Prepares the wrapped policy; see `TFPolicy.prepare`."""
+        self._wrapped_policy.prepare(batch_size)
+
+    def _variables(self) -> Sequence[Any]:
+        return self._wrapped_policy.variables()
+
+    def _get_initial_state(
+        self, batch_size: int | tf.Tensor | None
+    ) -> types.NestedTensor:
+        return self._wrapped_policy.get_initial_state(batch_size)
+
+
+class NoisePolicy(WrapperPolicy, abc.ABC):
     """Adds noise to another policy's actions; a subclass implements `_draw_noise`."""
 
     def __init__(

@@ -1,12 +1,13 @@
-"""What a process does while the server of weights and reports is gone."""
+"""Servers that are gone, or are started again."""
 
+import functools
 import threading
 
 import pytest
 
 from tfrl import replay_service
-from tfrl.distribute.servers import replay_servers
-from tfrl.replay_service import errors
+from tfrl.distribute import replay_servers
+from tfrl.replay_service import errors, server_process
 
 
 def made(addresses, now=lambda: 0.0):
@@ -71,3 +72,31 @@ def test_other_errors_are_raised(address, within):
 
     with pytest.raises(ValueError, match="a wrong shape"):
         made((address, "localhost:1")).attempt(refuse, within=within)
+
+
+def test_a_server_that_is_killed_while_it_starts_again_is_started_once_more(
+    tmp_path, monkeypatch
+):
+    table = replay_service.Table(
+        "t",
+        replay_service.selectors.Uniform(),
+        replay_service.selectors.Fifo(),
+        max_size=1,
+        rate_limiter=replay_service.rate_limiters.MinSize(1),
+    )
+    process = replay_servers.SupervisedServer(
+        functools.partial(replay_servers.make_server, [table], tmp_path)
+    )
+    port = process.port
+    assert process.start(0).poll() is None
+    process.stop(0.0)
+    with monkeypatch.context() as patched:
+        killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        patched.setattr(server_process, "_CODE", killed)
+        assert process.start(1).poll().how == "was killed by SIGKILL"
+        process.stop(0.0)
+    try:
+        assert process.start(2).poll() is None
+        assert process.port == port
+    finally:
+        process.stop(0.0)

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.policies import (
+    bases,
     boltzmann_policy,
     epsilon_greedy_policy,
     gaussian_policy,
@@ -13,7 +14,6 @@ from tfrl.policies import (
     temporal_action_smoothing,
     tf_policy,
 )
-from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -54,7 +54,7 @@ def smoothed(policy):
 
 
 WRAP = {
-    "plain": wrapper_policy.WrapperPolicy,
+    "plain": bases.WrapperPolicy,
     "greedy": greedy_policy.GreedyPolicy,
     "boltzmann": boltzmann_policy.BoltzmannPolicy,
     "gaussian": gaussian_policy.GaussianPolicy,
@@ -137,7 +137,7 @@ def test_the_bounds_hold_for_an_average_from_zero_under_a_greedy_policy():
 
 
 def test_arguments_replace_what_is_the_wrapped_policys():
-    wrapper = wrapper_policy.WrapperPolicy(Counting(), "other", clip=True, info_spec=())
+    wrapper = bases.WrapperPolicy(Counting(), "other", clip=True, info_spec=())
     assert wrapper.name == "other"
     assert wrapper._clip
     assert wrapper.info_spec._fields == ("log_probability",)

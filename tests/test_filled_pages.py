@@ -48,7 +48,7 @@ def test_every_row_of_absent_names_and_every_kind_of_block_is_on_a_page():
     assert sorted(arguments("absent", "\n")) == sorted(
         {row.section for row in imports.absent_rows()}
     )
-    for kind in ("changes", "columns", "floors", "rules"):
+    for kind in ("changes", "columns", "floors", "rules", "words"):
         assert f"<!-- {kind}: begin -->" in "".join(TEXTS.values())
 
 

@@ -12,9 +12,9 @@ settings of algorithms, `common` the settings of all of them, `presets` the sett
 environments, `scores` the agents' rows of the score table with a picture of each agent,
 and `health` the rows of the agents in docs/health.md. On other pages, `absent` shows a
 table of `tfrl/absent_names.json`, `changes` that of `tfrl.startup`, `rules` the rules
-of `tfrl migrate`, `columns` those of a run's log, and `floors` the packages by the
-contract of import-linter in pyproject.toml. A test compares the pages with what is
-written here.
+of `tfrl migrate`, `words` other libraries' words, `columns` those of a run's log, and
+`floors` the packages by the contract of import-linter in pyproject.toml. A test
+compares the pages with what is written here.
 """
 
 from __future__ import annotations
@@ -226,6 +226,23 @@ def _rules(_: str) -> Iterator[str]:
         yield from ("```diff", *rule.example.splitlines(), "```")
 
 
+def _words(_: str) -> Iterator[str]:
+    """Yields the tables of other libraries' words, and of what to write here."""
+    from tfrl.algorithms import other_words
+
+    words: dict[str, list[str]] = {}
+    for word, same in other_words.SAME.items():
+        here = ", ".join(f"`{name}`" for name in same)
+        words.setdefault(here, []).append(f"`{word}`")
+    yield from (_row("elsewhere", "here"), "|---|---|")
+    yield from (_row(", ".join(elsewhere), here) for here, elsewhere in words.items())
+    yield from ("", _row("elsewhere", "what to do"), "|---|---|")
+    for word, line in other_words.LINES.items():
+        yield _row(f"`{word.partition(' ')[0]}`", line.format("PPO"))
+    for method, line in {**other_words.METHODS, "load": "tfrl.load(folder)"}.items():
+        yield _row(f"the method `{method}`", line.format("PPO"))
+
+
 def _columns(_: str) -> Iterator[str]:
     """Yields the table of the columns of a run's log."""
     from tfrl.train.runs import columns
@@ -274,7 +291,7 @@ def _shown(value: Any) -> str:
 
 _WRITERS = (
     *(_code, _settings, _common, _presets, _scores, _health),
-    *(_absent, _changes, _rules, _columns, _floors),
+    *(_absent, _changes, _rules, _words, _columns, _floors),
 )
 _KINDS = {writer.__name__[1:]: writer for writer in _WRITERS}
 

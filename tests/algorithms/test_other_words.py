@@ -22,7 +22,7 @@ def test_what_the_table_names_is_here():
         known |= {*given}
     for method in (tfrl.DQN.learn, tfrl.DQN.predict, tfrl.DQN.evaluate):
         known |= {*inspect.signature(method).parameters}
-    named = {x for same in other_words.SAME.values() for x in same.split()}
+    named = {x for same in other_words.SAME.values() for x in same}
     assert named - known == set()
     assert "trials" in tune._define_flags(tfrl.DQN)
 

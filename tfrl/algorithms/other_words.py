@@ -1,7 +1,8 @@
 """Words of other libraries, and what to write here instead.
 
-They are those of Stable-Baselines3, RL Baselines3 Zoo, CleanRL, RLlib and Tianshou.
-Constructors, methods and the command look here for a word that they do not know.
+They are those of Stable-Baselines3, RL Baselines3 Zoo, CleanRL, RLlib and Tianshou, in
+`other_words.json`. Constructors, methods and the command look here for a word that they
+do not know.
 
 >>> from tfrl.algorithms import other_words
 >>> other_words.advice("n_steps", 128, ["gamma", "collect_steps_per_iteration"])
@@ -15,186 +16,25 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import json
+import pathlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn, TypeVar
 
+_DATA = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text("utf-8"))
 # A word, and what is the same here: of several, the first one that there is.
 SAME = {
-    "adam_eps": "adam_epsilon",
-    "alpha": "initial_alpha priority_exponent",
-    "alpha_lr": "alpha_learning_rate",
-    "actor_lr": "actor_learning_rate",
-    "batch_size": "minibatch_size sequences_per_update",
-    "beta": "importance_exponent",
-    "buffer_size": "replay_capacity",
-    "callback": "callbacks",
-    "clip_coef": "clip_range",
-    "clip_param": "clip_range",
-    "clip_range_vf": "value_clip_range",
-    "critic_lr": "critic_learning_rate",
-    "deterministic": "greedy",
-    "deterministic_actions": "greedy",
-    "device_name": "device",
-    "discount": "gamma",
-    "discount_factor": "gamma",
-    "ent_coef": "entropy_regularization initial_alpha",
-    "entropy_coef": "entropy_regularization initial_alpha",
-    "entropy_coeff": "entropy_regularization initial_alpha",
-    "end_e": "final_epsilon",
-    "env": "environment",
-    "env_id": "env environment",
-    "env_name": "env environment_name",
-    "environment": "env",
-    "epsilon_timesteps": "epsilon_decay_iterations",
-    "eval_episodes": "num_eval_episodes",
-    "eval_env": "evaluation_environment",
-    "eval_freq": "eval_interval",
-    "exploration_final_eps": "final_epsilon",
-    "exploration_fraction": "epsilon_decay_iterations",
-    "exploration_initial_eps": "initial_epsilon",
-    "fcnet_hiddens": "fc_layer_params actor_fc_layer_params",
-    "gae_lambda": "lambda_value",
-    "game": "env environment",
-    "gradient_clipping": "max_gradient_norm",
-    "gradient_steps": "train_steps_per_iteration",
-    "grad_clip": "max_gradient_norm",
-    "gym_id": "env environment",
-    "hidden_sizes": "fc_layer_params actor_fc_layer_params",
-    "hyperparams": "config",
-    "lambda": "lambda_value",
-    "lambda_": "lambda_value",
-    "learning_rate": "actor_learning_rate",
-    "learning_starts": "initial_collect_steps",
-    "load_path": "initial_run",
-    "log_dir": "logdir",
-    "log_folder": "logdir",
-    "log_path": "logdir",
-    "lr": "learning_rate actor_learning_rate",
-    "max_grad_norm": "max_gradient_norm",
-    "max_timesteps": "num_environment_steps",
-    "n_critics": "num_critics",
-    "n_envs": "num_envs",
-    "n_epochs": "num_epochs",
-    "n_eval_episodes": "num_eval_episodes num_episodes",
-    "n_quantiles": "num_quantiles",
-    "n_step": "n_step_update collect_steps_per_iteration",
-    "n_steps": "n_step_update collect_steps_per_iteration",
-    "n_timesteps": "num_environment_steps",
-    "n_trials": "trials",
-    "net_arch": "fc_layer_params actor_fc_layer_params",
-    "norm_adv": "normalize_advantages",
-    "normalize_advantage": "normalize_advantages",
-    "num_actors": "num_envs",
-    "num_env": "num_envs",
-    "num_env_runners": "num_actors num_envs",
-    "num_environment_steps": "num_iterations",
-    "num_frames": "num_environment_steps",
-    "num_sgd_iter": "num_epochs",
-    "num_steps": "collect_steps_per_iteration",
-    "num_timesteps": "num_environment_steps",
-    "num_workers": "num_actors num_envs",
-    "output_dir": "logdir",
-    "policy_delay": "actor_update_period",
-    "policy_lr": "actor_learning_rate",
-    "progress_bar": "progress",
-    "q_lr": "critic_learning_rate",
-    "rollout_fragment_length": "collect_steps_per_iteration",
-    "save_freq": "checkpoint_interval",
-    "save_path": "logdir",
-    "sgd_minibatch_size": "minibatch_size",
-    "start_e": "initial_epsilon",
-    "target_network_frequency": "target_update_period",
-    "target_network_update_freq": "target_update_period",
-    "target_update_interval": "target_update_period",
-    "tau": "target_update_tau",
-    "tensorboard_log": "logdir",
-    "timesteps": "num_environment_steps",
-    "total_steps": "num_environment_steps",
-    "total_timesteps": "num_environment_steps",
-    "train_batch_size": "batch_size minibatch_size",
-    "train_freq": "collect_steps_per_iteration",
-    "train_frequency": "collect_steps_per_iteration",
-    "trained_agent": "initial_run",
-    "update_epochs": "num_epochs",
-    "value_coef": "value_loss_weight",
-    "vf_coef": "value_loss_weight",
-    "vf_loss_coeff": "value_loss_weight",
+    word: here.split()
+    for here, words in _DATA["same"].items()
+    for word in words.split()
 }
-_ALL_RATES = (
-    "write actor_learning_rate=..., critic_learning_rate=... and, for SAC, "
-    "alpha_learning_rate=...: one rate elsewhere is all of them"
-)
-_IN_UPDATES = "write target_update_period=..., which counts updates, not steps"
-# Words with a value of another kind or unit, and what to do instead.
-_LINES = {
-    "action_noise": "give exploration=..., a function that makes the collect policy",
-    "anneal_lr": "write final_learning_rate=0.0, or None for a constant rate",
-    "callback": "write callbacks=[...], a list of train.Callback",
-    "clip_vloss": "write value_clip_range=..., the clip range, or 0 for none",
-    "config": "write each setting by its name, such as {0}(environment, gamma=0.99)",
-    "ent_coef initial_alpha": "the temperature is learned, from initial_alpha=1.0 on; "
-    "a fixed one is initial_alpha=..., alpha_learning_rate=0",
-    "env_config": "give a function that makes the environment, "
-    "{0}(lambda: MyEnv(env_config))",
-    "episode_start": "give state=None at the beginning of an episode",
-    "epsilon_timesteps": "write epsilon_decay_iterations=..., so many iterations",
-    "eval_freq": "write eval_interval=..., in iterations",
-    "exploration_fraction": "write epsilon_decay_iterations=..., so many iterations",
-    "framework": "leave it out: there is TensorFlow alone",
-    "gradient_steps": "write train_steps_per_iteration=..., of which -1 elsewhere is "
-    "collect_steps_per_iteration times num_envs",
-    "learning_rate actor_learning_rate": _ALL_RATES,
-    "log_interval": "the setting log_interval of the constructor counts iterations",
-    "lr actor_learning_rate": _ALL_RATES,
-    "num_minibatches": "write minibatch_size=..., the frames in each of them",
-    "observation_and_action_constraint_splitter": "write agent_arguments="
-    "{{'observation_and_action_constraint_splitter': ...}}",
-    "policy": "write {0}(environment): the observations choose the layers; "
-    "fc_layer_params=(64, 64) and network=... choose others",
-    "policy_kwargs": "write fc_layer_params=(64, 64) for net_arch, activation='tanh' "
-    "for activation_fn, and network=... for your own layers",
-    "replay_buffer_class": "give replay_buffer=...; goals_per_step=4 is hindsight",
-    "reset_num_timesteps": "leave it out: each learn continues the training",
-    "save_freq": "write checkpoint_interval=..., in iterations",
-    "target_network_frequency": _IN_UPDATES,
-    "target_network_update_freq": _IN_UPDATES,
-    "target_update_interval": _IN_UPDATES,
-    "tb_log_name": "give logdir='logs/run' to the constructor, which names the run",
-    "tensorboard_log": "write logdir='logs/run': TensorBoard's files are in it, too",
-    "train_batch_size minibatch_size": "write collect_steps_per_iteration=..., which, "
-    "times num_envs, are the frames of an iteration",
-    "use_sde": "write gsde_sample_freq=..., the steps for which the noise, which "
-    "depends on the state, stays the same",
-    "verbose": "leave it out: progress=False, of learn, shows nothing",
-    "vf_coef": "write value_loss_weight=..., half as large as CleanRL's",
-}
+# Words with a value of another kind or unit, or such a word and what is the same here,
+# and what to do instead; {0} is the class of the algorithm.
+LINES: dict[str, str] = _DATA["lines"]
+# Methods elsewhere, and what to write here.
+METHODS: dict[str, str] = _DATA["methods"]
 # The first argument of Stable-Baselines3's constructors.
-_POLICIES = (
-    "MlpPolicy",
-    "CnnPolicy",
-    "MultiInputPolicy",
-    "MlpLstmPolicy",
-    "CnnLstmPolicy",
-    "MultiInputLstmPolicy",
-)
-# Methods elsewhere, and what to write here; {0} is the class of the algorithm.
-METHODS = {
-    "collect_rollouts": "{0}(...).learn(steps)",
-    "compute_single_action": "{0}(...).predict(observation)",
-    "fit": "{0}(...).learn(steps)",
-    "get_env": "the attribute environment",
-    "get_parameters": "agent.variables()",
-    "get_vec_normalize_env": "the attribute agent, whose observation_normalizer it is",
-    "load_replay_buffer": "logdir=..., whose checkpoints hold it",
-    "policy_class": "the attribute policy",
-    "restore": "tfrl.load(folder)",
-    "save_replay_buffer": "logdir=..., whose checkpoints hold it",
-    "set_env": "tfrl.load(folder, environment)",
-    "set_logger": "logdir=..., or learn(callbacks=[...])",
-    "set_parameters": "train.load_weights(agent, folder), or initial_run=folder",
-    "test": "{0}(...).evaluate(num_episodes)",
-    "train": "{0}(...).learn(steps)",
-}
+_POLICIES = _DATA["policies"].split()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -206,7 +46,7 @@ def same(word: str, known: Collection[str]) -> str | None:
       word: The word.
       known: The words that there are here.
     """
-    return next((x for x in SAME.get(word, "").split() if x in known), None)
+    return next((x for x in SAME.get(word, ()) if x in known), None)
 
 
 def advice(word: str, value: Any, known: Collection[str], of: str = "") -> str:
@@ -219,7 +59,7 @@ def advice(word: str, value: Any, known: Collection[str], of: str = "") -> str:
       of: The name of the algorithm's class.
     """
     meant = same(word, known)
-    line = _LINES.get(f"{word} {meant}") or _LINES.get(word)
+    line = LINES.get(f"{word} {meant}") or LINES.get(word)
     if line is not None:
         return line.format(of)
     if meant is not None:

@@ -32,10 +32,8 @@ def settings_of(environment):
 
 
 def test_without_a_time_limit_all_evaluations_have_the_untrained_ones():
-    made = settings_of(Endless)
-    assert made["max_eval_steps"] == made["max_untrained_eval_steps"] == 1000
-    made = settings_of(limited)
-    assert made["max_eval_steps"] is None
+    assert settings_of(Endless)["limits"] == train.EvaluationLimits(1000, 1000)
+    assert settings_of(limited)["limits"] == train.EvaluationLimits(None, 1000)
 
 
 class _Lengths(train.Callback):

@@ -6,7 +6,7 @@ import functools
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from tfrl import agents
+from tfrl import agents, train
 from tfrl import eval as eval_lib
 from tfrl.algorithms import worlds
 from tfrl.reports import report
@@ -41,21 +41,26 @@ def make(
       **options: Further arguments of `train.Run`.
     """
     world, name = algorithm.world, algorithm.world.name
-    evaluation = _evaluation(algorithm, agent) if evaluates else {}
+    untrained = _MOST_STEPS if evaluates_untrained else 0
+    evaluation = _evaluation(algorithm, agent, untrained) if evaluates else {}
     return {
+        "limits": train.EvaluationLimits(None, untrained),
         **evaluation,
         "eval_interval": algorithm.eval_interval,
         "log_interval": algorithm.log_interval,
         "checkpoint_interval": algorithm.checkpoint_interval,
-        "video_environment": world.make_film if films else None,
-        "max_untrained_eval_steps": _MOST_STEPS if evaluates_untrained else 0,
-        "report": functools.partial(write_report, algorithm) if reports else None,
-        "title": f"{algorithm.title} on {name}, seed {algorithm.seed}",
+        "files": train.RunFiles(
+            video_environment=world.make_film if films else None,
+            title=f"{algorithm.title} on {name}, seed {algorithm.seed}",
+            report=functools.partial(write_report, algorithm) if reports else None,
+        ),
         **options,
     }
 
 
-def _evaluation(algorithm: Algorithm, agent: agents.TFAgent) -> dict[str, Any]:
+def _evaluation(
+    algorithm: Algorithm, agent: agents.TFAgent, most_untrained_steps: int
+) -> dict[str, Any]:
     """Returns the arguments of `train.Run` for evaluations."""
     from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
 
@@ -74,9 +79,10 @@ def _evaluation(algorithm: Algorithm, agent: agents.TFAgent) -> dict[str, Any]:
         worlds.seed_if_possible(environment, 10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
+    most = None if world.has_time_limit(environment) else _MOST_STEPS
     return {
         "evaluate": evaluate,
-        "max_eval_steps": None if world.has_time_limit(environment) else _MOST_STEPS,
+        "limits": train.EvaluationLimits(most, most_untrained_steps),
         "find_facts": world.facts,
     }
 

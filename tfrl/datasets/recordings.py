@@ -247,7 +247,7 @@ def from_checkpoint(
     if not replay_buffer.num_frames():
         raise ValueError(
             f"--replay: {str(folder)!r} holds no frames of the run's replay buffer, "
-            "expected some; a Run with checkpoint_replay_buffer=True saves it."
+            "expected some; train.RunFiles(checkpoint_replay_buffer=True) saves it."
         )
     held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
     return (

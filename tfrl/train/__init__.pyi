@@ -27,8 +27,10 @@ from .loops.training_loop import TrainingLoop as TrainingLoop
 from .ppo_learner import PPOLearner as PPOLearner
 from .runs.callbacks import Callback as Callback
 from .runs.callbacks import StopAtReturn as StopAtReturn
+from .runs.evaluations import EvaluationLimits as EvaluationLimits
+from .runs.evaluations import LateEvaluations as LateEvaluations
 from .runs.initial_weights import load_weights as load_weights
-from .runs.late_evaluations import LateEvaluations as LateEvaluations
+from .runs.outputs import RunFiles as RunFiles
 from .runs.run import Run as Run
 from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import replay_service
+from tfrl import replay_service, train
 from tfrl.distribute import replay_servers
 from tfrl.distribute.replay_servers import CentralServer
 from tfrl.distribute.roles import evaluator
@@ -76,7 +76,7 @@ def test_results_come_with_the_weights_that_were_evaluated(addresses, monkeypatc
         agent, CentralServer(addresses), now=lambda: float(next(seconds))
     )
     assert learner.take() == []
-    experiment = Experiment(max_eval_steps=5000)
+    experiment = Experiment(limits=train.EvaluationLimits(5000))
     learner.begin(0)
     work_until(experiment, addresses, 1)
     for iteration in (10, 20):  # The evaluator is away, and begins with the last one.

@@ -147,7 +147,9 @@ def test_metrics_are_functions_with_names_of_their_own(
 
 @pytest.mark.slow
 def test_all_checkpoints_are_kept_if_the_user_wants_them(tmp_path):
-    make_run(tmp_path, checkpoint_interval=1, max_to_keep=None).run()
+    make_run(
+        tmp_path, checkpoint_interval=1, files=train.RunFiles(max_to_keep=None)
+    ).run()
     saved = {path.stem for path in (tmp_path / "checkpoints").glob("*.index")}
     assert saved == {f"ckpt-{iteration}" for iteration in range(1, 7)}
 

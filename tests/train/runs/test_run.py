@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests.train.countdown_runs import countdown, make_run, result, rows, weights
-from tfrl import testing
+from tfrl import testing, train
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
@@ -159,7 +159,7 @@ def test_rows_are_written_at_the_log_interval_and_hold_the_evaluations(whole):
 
 def test_the_best_policy_is_kept_when_later_ones_are_worse(tmp_path):
     scores = {0: 1.0, 10: 5.0, 20: 2.0}
-    this, loop = make_run(tmp_path, evaluate=lambda i: result(scores[i]))
+    this, loop = make_run(tmp_path, evaluate=lambda iteration: remember(iteration))
     at_best = []
 
     def remember(iteration):
@@ -167,7 +167,6 @@ def test_the_best_policy_is_kept_when_later_ones_are_worse(tmp_path):
             at_best.extend(v.numpy() for v in loop.agent.policy.variables())
         return result(scores[iteration])
 
-    this._evaluate = remember
     outcome = this.run()
     assert (outcome.best_return, outcome.last_return) == (5.0, 2.0)
     policy = tf.saved_model.load(str(tmp_path / "policy"))
@@ -263,8 +262,8 @@ def endless_at(iterations, loop, number=None):
 def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
     whole, tmp_path, capsys, number, iteration
 ):
-    first, loop = make_run(tmp_path)
-    first._evaluate = endless_at([iteration], loop, number)
+    first, loop = make_run(tmp_path, evaluate=lambda i: evaluate_until_signal(i))
+    evaluate_until_signal = endless_at([iteration], loop, number)
     outcome = first.run()
     assert (outcome.finished, outcome.iteration) == (False, iteration)
     assert f"Interrupted at iteration {iteration}; saved" in capsys.readouterr().err
@@ -287,8 +286,9 @@ def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsy
         "Progress",
         functools.partial(progress.Progress, seconds_between_lines=1e-9),
     )
-    this, loop = make_run(tmp_path, max_eval_steps=700)
-    this._evaluate = endless_at([0, 10, 20], loop)
+    limits = train.EvaluationLimits(700)
+    this, loop = make_run(tmp_path, limits=limits, evaluate=lambda i: endless(i))
+    endless = endless_at([0, 10, 20], loop)
     with pytest.warns(RuntimeWarning, match="max_eval_steps: .* limit of 700 steps"):
         outcome = this.run()
     assert outcome.finished
@@ -310,7 +310,10 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
         films.append(path.name)
 
     monkeypatch.setattr(outputs.video, "record_video", film)
-    settings = {"eval_interval": 5, "video_environment": countdown}
+    settings = {
+        "eval_interval": 5,
+        "files": train.RunFiles(video_environment=countdown),
+    }
     for interrupted_at in (10, 20):
         this, _ = make_run(tmp_path, evaluate=interrupt_at(interrupted_at), **settings)
         this.run()
@@ -341,7 +344,9 @@ def test_a_run_closes_the_environment_that_it_makes_to_film(
     environment = ClosedOnce(countdown())
     path = shutil.copytree(half, tmp_path / "run")
     given = (lambda: environment) if is_function else environment
-    assert make_run(path, video_environment=given)[0].run().finished
+    assert (
+        make_run(path, files=train.RunFiles(video_environment=given))[0].run().finished
+    )
     assert filmed == [environment]
     assert environment.times_closed == times_closed
 
@@ -354,7 +359,7 @@ def test_a_film_that_cannot_be_made_is_a_warning_and_the_run_ends_well(
 
     monkeypatch.setattr(outputs.video, "record_video", fail)
     path = shutil.copytree(half, tmp_path / "run")
-    this, _ = make_run(path, video_environment=countdown())
+    this, _ = make_run(path, files=train.RunFiles(video_environment=countdown()))
     with pytest.warns(RuntimeWarning, match=r"agent\.mp4 could not be made: TypeError"):
         assert this.run().finished
     assert (path / "finished.json").exists()
@@ -379,8 +384,7 @@ def test_the_untrained_policys_evaluation_has_a_limit_of_its_own(tmp_path, most,
     this, _ = make_run(
         tmp_path,
         evaluate=evaluate_and_note,
-        max_eval_steps=9,
-        max_untrained_eval_steps=most,
+        limits=train.EvaluationLimits(9, most),
         num_iterations=2,
         eval_interval=2,
     )
@@ -436,7 +440,7 @@ def test_the_log_says_what_a_resumed_run_lacked_and_adds_up_seconds(tmp_path, is
     environment = countdown()
     if not is_whole:
         environment.__class__ = Forgetful
-    settings = {"checkpoint_replay_buffer": is_whole}
+    settings = {"files": train.RunFiles(checkpoint_replay_buffer=is_whole)}
     first = interrupt_at(10, signal.SIGINT)
     make_run(tmp_path, environment, evaluate=first, **settings)[0].run()
     before = run_files.read_rows(tmp_path / "diagnostics.jsonl")
@@ -534,7 +538,6 @@ def test_a_replaced_policy_that_was_cut_short_is_recovered(finished):
         "eval_interval",
         "log_interval",
         "checkpoint_interval",
-        "max_eval_steps",
     ],
 )
 def test_a_number_below_one_is_an_error(tmp_path, name):
@@ -542,6 +545,19 @@ def test_a_number_below_one_is_an_error(tmp_path, name):
         ValueError, match=f"{name}: expected an integer of at least 1, got 0"
     ):
         make_run(tmp_path, **{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "least"),
+    [
+        (train.EvaluationLimits, "max_eval_steps", 1),
+        (train.EvaluationLimits, "max_untrained_eval_steps", 0),
+        (train.RunFiles, "max_to_keep", 1),
+    ],
+)
+def test_a_number_below_the_least_is_an_error(kind, name, least):
+    with pytest.raises(ValueError, match=f"{name}: expected an integer of at least"):
+        kind(**{name: least - 1})
 
 
 @pytest.mark.slow

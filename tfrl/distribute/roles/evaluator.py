@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl import replay_service
+from tfrl import replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
@@ -29,8 +29,6 @@ _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy without a result is sent again.
 _PATIENCE = 60.0  # Seconds after which a line reports that the run is waiting.
-# As in `train.Run`.
-_MOST_UNTRAINED_STEPS = 1000
 
 
 def make_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
@@ -290,10 +288,6 @@ def _evaluated(
         if is_stopped():
             raise supervision.EvaluationInterruptedError
 
-    field, limit = "max_eval_steps", settings.get("max_eval_steps")
-    if iteration == 0:
-        untrained = settings.get("max_untrained_eval_steps", _MOST_UNTRAINED_STEPS)
-        if limit is None or limit > untrained:
-            field, limit = "max_untrained_eval_steps", untrained
-    with supervision.supervised(supervision.Supervision(limit, field, between_calls)):
+    limits = settings.get("limits", train.EvaluationLimits())
+    with limits.supervised(iteration, between_calls):
         return settings["evaluate"](iteration)

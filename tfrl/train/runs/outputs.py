@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from tfrl.train.runs import (
     stopped_runs,
     video,
 )
-from tfrl.utils import variables
+from tfrl.utils import number_checks, variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 
@@ -34,6 +35,39 @@ Film = (
     | Callable[[], tf_environment.TFEnvironment | None]
     | None
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFiles:
+    """What the directory of a run holds besides its log and its policies.
+
+    Attributes:
+      max_to_keep: The number of newest checkpoints to keep; None keeps all.
+      checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
+        includes it up to 1 GB. Without it, a resumed run collects initial experience
+        again.
+      video_environment: An environment of batch size 1 for the video of the saved
+        policy, or a function that makes it at the end, after which the run closes it.
+        None records no video, nor does a function that returns None.
+      title: The title of the learning curve.
+      report: Called with the folder when training has ended; writes a report there, and
+        returns the lines to show. None writes none.
+
+    Raises:
+      ValueError: `max_to_keep` is not positive.
+    """
+
+    max_to_keep: int | None = 3
+    checkpoint_replay_buffer: bool | None = None
+    video_environment: Film = None
+    title: str = ""
+    report: Report | None = None
+
+    def __post_init__(self) -> None:
+        number = 1 if self.max_to_keep is None else self.max_to_keep
+        number_checks.check_integer(
+            "max_to_keep", number, 1, remedy="give a positive number"
+        )
 
 
 class Outputs:
@@ -176,11 +210,7 @@ class DirectoryOutputs(Outputs):
         directory: run_directory.RunDirectory,
         *,
         evaluates: bool,
-        checkpoint_replay_buffer: bool | None,
-        max_to_keep: int | None,
-        video_environment: Film,
-        title: str,
-        report: Report | None,
+        files: RunFiles,
         **state: Any,
     ) -> None:
         """Restores the run's last checkpoint, if there is one.
@@ -189,25 +219,20 @@ class DirectoryOutputs(Outputs):
           loop: The loop.
           directory: The directory.
           evaluates: Whether the run evaluates its policy.
-          checkpoint_replay_buffer: See `Run`.
-          max_to_keep: See `Run`.
-          video_environment: See `Run`.
-          title: See `Run`.
-          report: See `Run`.
+          files: What else to write.
           **state: Further objects that checkpoints hold, by name.
         """
         super().__init__(loop)
         self._directory = directory
         self._evaluates = evaluates
-        self._video_environment = video_environment
-        self._title = title
-        self._report = report
+        self._files = files
         self._policies = saved_policies.SavedPolicies(loop.agent)
-        if checkpoint_replay_buffer is None:
+        with_buffer = files.checkpoint_replay_buffer
+        if with_buffer is None:
             buffer = loop.checkpoint_items().get("replay_buffer")
             size = 0 if buffer is None else _bytes_of(buffer)
-            checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
-        saved = loop.checkpoint_items(checkpoint_replay_buffer)
+            with_buffer = size <= _LARGEST_BUFFER_TO_SAVE
+        saved = loop.checkpoint_items(with_buffer)
         self.not_saved = sorted(loop.checkpoint_items().keys() - saved.keys())
         with contextlib.ExitStack() as after_error:
             after_error.callback(directory.unlock)
@@ -216,7 +241,7 @@ class DirectoryOutputs(Outputs):
             directory.check_checkpoints()
             self._checkpointer = whole_checkpoints.Checkpointer(
                 directory.checkpoints,
-                max_to_keep=max_to_keep,
+                max_to_keep=files.max_to_keep,
                 best_return=self._best_return,
                 **state,
                 **saved,
@@ -307,11 +332,11 @@ class DirectoryOutputs(Outputs):
             self.mend_policies(is_finished=is_finished)
         if directory.metrics_csv.exists():
             learning_curve.plot_learning_curve(
-                directory.metrics_csv, directory.learning_curve, self._title
+                directory.metrics_csv, directory.learning_curve, self._files.title
             )
         if films and directory.policy.exists():
             self._film()
-        if is_finished and (films or self._video_environment is None):
+        if is_finished and (films or self._files.video_environment is None):
             directory.mark_finished(self._loop.iteration)
 
     def _film(self) -> None:
@@ -329,7 +354,7 @@ class DirectoryOutputs(Outputs):
             )
 
     def _write_film(self) -> None:
-        given = self._video_environment
+        given = self._files.video_environment
         environment = given() if callable(given) else given
         if environment is None:
             return
@@ -342,7 +367,8 @@ class DirectoryOutputs(Outputs):
 
     def report(self) -> Sequence[str]:
         """Writes a report, and returns the lines to show."""
-        return () if self._report is None else self._report(self._directory.path)
+        report = self._files.report
+        return () if report is None else report(self._directory.path)
 
     def finished_text(self, iteration: int) -> str:
         """Returns the message for the user who starts a finished run again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,8 @@ from tfrl.system import interrupts
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
+    evaluations,
     full_disk,
-    late_evaluations,
     outputs,
     progress,
     run_directory,
@@ -67,25 +66,18 @@ class Run:
         *,
         num_iterations: int | None = None,
         num_environment_steps: int | None = None,
-        evaluate: Callable[[int], evaluate_lib.EvaluationResult]
-        | late_evaluations.LateEvaluations
-        | None = None,
+        evaluate: evaluations.Evaluate = None,
         eval_interval: int = 1000,
         log_interval: int = 1000,
         checkpoint_interval: int = 10000,
-        checkpoint_replay_buffer: bool | None = None,
-        max_to_keep: int | None = 3,
-        video_environment: outputs.Film = None,
-        title: str = "",
+        limits: evaluations.EvaluationLimits | None = None,
+        files: outputs.RunFiles | None = None,
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], types.Float]] | None = None,
         view: run_view.RunView | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
-        max_eval_steps: int | None = None,
-        max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
         shows_progress: bool = True,
-        report: outputs.Report | None = None,
         continue_stopped: bool = False,
         find_facts: Callable[[], Mapping[str, Any]] | None = None,
         rows: list[dict[str, Any]] | None = None,
@@ -108,19 +100,14 @@ class Run:
             while a policy is evaluated, except at the end of the run; the next row has
             the result.
           eval_interval: Iterations between evaluations; the policy is also evaluated
-            before the first iteration, unless `max_untrained_eval_steps` is 0, and
-            after the last.
+            before the first iteration, unless `limits` leave this out, and after the
+            last.
           log_interval: Iterations between rows of metrics.csv.
           checkpoint_interval: Iterations between checkpoints; one is also saved after
             every evaluation.
-          checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
-            includes it up to 1 GB. Without it, a resumed run collects initial
-            experience again.
-          max_to_keep: The number of newest checkpoints to keep; None keeps all.
-          video_environment: An environment of batch size 1 for the video of the saved
-            policy, or a function that makes it at the end, after which the run closes
-            it. None records no video, nor does a function that returns None.
-          title: The title of the learning curve.
+          limits: The limits of an evaluation's steps; None takes the defaults.
+          files: What a directory holds besides, such as a film; None takes the
+            defaults.
           loggers: Further `tfrl.loggers.Logger`s, such as
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
             values that were not measured, and the further numbers that TensorBoard
@@ -132,19 +119,10 @@ class Run:
           view: Measures further columns of metrics.csv, and returns further text for
             the progress line, or None.
           callbacks: `Callback`s, which are called in this order.
-          max_eval_steps: The largest number of steps of each environment in an
-            evaluation by an `Evaluator`, for policies whose episodes do not end. If it
-            is reached, there is a warning, and the episodes that have not ended count
-            with their returns so far. None allows 100,000 steps for each episode of an
-            environment.
-          max_untrained_eval_steps: The same limit for the evaluation of the untrained
-            policy, before the first iteration; 0 leaves this evaluation out.
           is_interrupted: Returns whether to stop as after a signal, for a run that no
             signal reaches, such as a run on a thread other than the main thread.
           shows_progress: Whether to show the progress; warnings, and a line that says
             how an interrupted run continues, are shown in any case.
-          report: Called with the folder when training has ended; writes a report there,
-            and returns the lines to show. None writes none.
           continue_stopped: Whether a run that a callback has stopped continues.
           find_facts: Returns facts about the environment, for the first row of
             diagnostics.jsonl; called once. None leaves them out.
@@ -167,16 +145,8 @@ class Run:
             ("eval_interval", eval_interval),
             ("log_interval", log_interval),
             ("checkpoint_interval", checkpoint_interval),
-            ("max_eval_steps", 1 if max_eval_steps is None else max_eval_steps),
-            ("max_to_keep", 1 if max_to_keep is None else max_to_keep),
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
-        number_checks.check_integer(
-            "max_untrained_eval_steps",
-            max_untrained_eval_steps,
-            0,
-            remedy="0 leaves the evaluation of the untrained policy out",
-        )
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
@@ -188,21 +158,19 @@ class Run:
         self.stop: stopped_runs.Stop | None = None
         self._words = tuple if view is None else view.words
         self._loop = loop
-        self._late: late_evaluations.LateEvaluations | None = None
-        self._arrived: evaluate_lib.EvaluationResult | None = None
-        if evaluate is None or callable(evaluate):
-            self._evaluate = evaluate
-        else:
-            self._late, self._evaluate = evaluate, evaluate.finish
+        self._evaluations = evaluations.Evaluations(
+            loop,
+            self._log,
+            evaluate,
+            eval_interval,
+            limits or evaluations.EvaluationLimits(),
+        )
         self._eval_interval = eval_interval
         self._log_interval = log_interval
         self._checkpoint_interval = checkpoint_interval
-        self._max_eval_steps = max_eval_steps
-        self._max_untrained_eval_steps = max_untrained_eval_steps
         self._is_interrupted = is_interrupted
         self._shows_progress = shows_progress
         self._continue_stopped = continue_stopped
-        self._last_return: float | None = None
         self._outputs = (
             outputs.Outputs(loop)
             if directory is None
@@ -210,11 +178,7 @@ class Run:
                 loop,
                 directory,
                 evaluates=evaluate is not None,
-                checkpoint_replay_buffer=checkpoint_replay_buffer,
-                max_to_keep=max_to_keep,
-                video_environment=video_environment,
-                title=title,
-                report=report,
+                files=files or outputs.RunFiles(),
                 seconds=self._log.seconds,
                 loss=self._log.loss,
             )
@@ -434,77 +398,49 @@ class Run:
 
         If the evaluation is interrupted, none of this is done; a resumed run does it.
         """
-        iteration = info.iteration
-        at_end = self._length.is_reached(info)
+        iteration, at_end = info.iteration, self._length.is_reached(info)
         self._outputs.check_intact(iteration)
-        evaluates = at_end or self._is_evaluation_due(iteration)
-        if evaluates:
+        is_evaluated = at_end or self._evaluations.are_due(iteration)
+        result = None
+        if is_evaluated:
             # A policy whose weights are not finite is neither evaluated nor saved.
             self._outputs.check_finite()
-        result = None
-        if evaluates and self._late is not None and not at_end:
-            self._late.begin(iteration)
-        elif evaluates and self._evaluate is not None:
-            started = time.monotonic()
-            result = self._evaluated(bar, interrupted)
-            self._log.spent("evaluating_seconds", time.monotonic() - started)
-            if result is None:
+            try:
+                result = self._evaluations.evaluate(bar, interrupted, at_end=at_end)
+            except supervision.EvaluationInterruptedError:
                 return
-            self._last_return = result.mean
         row = None
-        if evaluates or iteration % self._log_interval == 0:
-            row = self._log.write(result or self._arrived)
-            self._arrived = None
-        if result is not None:
-            self._outputs.evaluated(iteration, result.mean)
-            bar.evaluated(result.mean, self._outputs.best_return)
+        if is_evaluated or iteration % self._log_interval == 0:
+            row = self._log.write(result or self._evaluations.take_arrived())
+        self._note_result(bar, result)
         if at_end:
             self._outputs.save_last_policy()
         path = None
-        if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
+        is_saved = is_evaluated or iteration % self._checkpoint_interval == 0
+        if is_saved and iteration:
             path = self._outputs.save_checkpoint(iteration)
         self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
 
+    def _note_result(
+        self, bar: progress.Progress, result: evaluate_lib.EvaluationResult | None
+    ) -> bool:
+        """Shows a result, and saves its policy if it is the best; returns whether."""
+        if result is None:
+            return False
+        is_best = self._outputs.evaluated(result.iteration or 0, result.mean)
+        bar.evaluated(result.mean, self._outputs.best_return)
+        return is_best
+
     def _take_late(self, bar: progress.Progress) -> None:
         """Takes the evaluations elsewhere that have ended."""
-        for result, weights in () if self._late is None else self._late.take():
-            path = None
+        for result, weights in self._evaluations.take_late():
             with weights:
-                is_best = self._outputs.evaluated(result.iteration or 0, result.mean)
+                is_best = self._note_result(bar, result)
+            path = None
             # A resumed run must know the return of the best policy.
             if is_best:
                 path = self._outputs.save_checkpoint(self._loop.iteration)
-            self._last_return, self._arrived = result.mean, result
-            bar.evaluated(result.mean, self._outputs.best_return)
             self._callbacks.call(on_evaluation=result, on_checkpoint=path)
-
-    def _evaluated(
-        self, bar: progress.Progress, interrupted: Callable[[], bool]
-    ) -> evaluate_lib.EvaluationResult | None:
-        """Evaluates the policy; returns None if a signal ends the evaluation."""
-        assert self._evaluate is not None
-        bar.begin("evaluating the policy")
-
-        def between_calls(finished: int, num_episodes: int, num_steps: int) -> None:
-            if interrupted():
-                raise supervision.EvaluationInterruptedError
-            bar.evaluating(finished, num_episodes, num_steps)
-
-        field, limit = "max_eval_steps", self._max_eval_steps
-        if self._loop.iteration == 0:
-            untrained = self._max_untrained_eval_steps
-            if limit is None or limit > untrained:
-                field, limit = "max_untrained_eval_steps", untrained
-        limits = supervision.Supervision(limit, field, between_calls)
-        try:
-            with supervision.supervised(limits):
-                result = self._evaluate(self._loop.iteration)
-        except supervision.EvaluationInterruptedError:
-            return None
-        info = self._loop.info()
-        return dataclasses.replace(
-            result, iteration=info.iteration, environment_steps=info.environment_steps
-        )
 
     def _is_finished(self) -> bool:
         """Whether all iterations, and the last evaluation, are done."""
@@ -514,19 +450,9 @@ class Run:
     def _evaluation_is_missing(self) -> bool:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
         info = self._loop.info()
-        iteration = info.iteration
-        # A late result is in another row.
-        is_due = self._is_evaluation_due(iteration) and self._late is None
-        is_due = is_due or self._length.is_reached(info)
-        if self._evaluate is None or not is_due:
-            return False
-        return not self._outputs.has_evaluation(iteration)
-
-    def _is_evaluation_due(self, iteration: int) -> bool:
-        """Whether an evaluation is due at an iteration before the last."""
-        if iteration == 0:
-            return self._max_untrained_eval_steps > 0
-        return iteration % self._eval_interval == 0
+        at_end = self._length.is_reached(info)
+        is_due = self._evaluations.give_result_at(info.iteration, at_end=at_end)
+        return is_due and not self._outputs.has_evaluation(info.iteration)
 
     def _result(
         self,
@@ -540,7 +466,7 @@ class Run:
             finished=finished,
             resumed_at=resumed_at,
             best_return=self._outputs.best_return,
-            last_return=self._last_return,
+            last_return=self._evaluations.last_return,
             stopped_by=None if finished else stopped_by,
             **bar.speeds(),
         )

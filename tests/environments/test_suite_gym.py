@@ -267,7 +267,7 @@ def test_making_a_model_with_a_deprecated_word_tells_nothing(
 
 
 def test_other_warnings_become_pythons():
-    with suite_gym.omitted(CHEETAH):
+    with suite_gym.model_warnings_omitted(CHEETAH):
         tell = mujoco.get_mju_user_warning()
         with pytest.warns(RuntimeWarning, match="MuJoCo: Nan in QACC"):
             tell("Nan in QACC")
@@ -276,11 +276,11 @@ def test_other_warnings_become_pythons():
 def test_a_handler_of_the_user_stays():
     told = []
     mujoco.set_mju_user_warning(told.append)
-    with suite_gym.omitted(CHEETAH):
+    with suite_gym.model_warnings_omitted(CHEETAH):
         mujoco.get_mju_user_warning()("deprecated")
     assert told == ["deprecated"]
 
 
 def test_other_environments_are_left_alone():
-    with suite_gym.omitted(gymnasium.spec("CartPole-v1")):
+    with suite_gym.model_warnings_omitted(gymnasium.spec("CartPole-v1")):
         assert mujoco.get_mju_user_warning() is None

@@ -46,7 +46,8 @@ def convert_spec(spec: Any) -> Any:
 class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
     """A `dm_control` environment as a `PyEnvironment`; see also `DmEnvWrapper`.
 
-    Observations and actions of float64 become float32.
+    Observations and actions of float64 become float32. `get_state` and `set_state` work
+    for the tasks of dm_control's suite, and for environments that have such methods.
     """
 
     def __init__(
@@ -88,24 +89,6 @@ class DmControlWrapper(dm_env_wrapper.DmEnvWrapper):
             return super().seed(seed)
         random.seed(seed)
         return seed
-
-    def get_state(self) -> Any:
-        """Returns the state of a task of dm_control's suite.
-
-        Raises:
-          NotImplementedError: If the task is of another kind, and its environment has
-            no method `get_state`.
-        """
-        return super().get_state()
-
-    def set_state(self, state: Any) -> None:
-        """Sets a state that `get_state` returned, here or in another process.
-
-        Raises:
-          NotImplementedError: See `get_state`.
-          ValueError: If the state belongs to another model.
-        """
-        super().set_state(state)
 
     def _state_methods(self) -> tuple[Any, Any]:
         if not mujoco_state.is_dm_control(self._env):

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -94,12 +94,8 @@ def load(
     environment_name: str,
     discount: float = 1.0,
     max_episode_steps: float | None = None,
-    gym_env_wrappers: Sequence[
-        Callable[[gymnasium.Env], gymnasium.Env]
-    ] = DEFAULT_ATARI_GYM_WRAPPERS,
-    env_wrappers: Sequence[
-        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
-    ] = (),
+    gym_env_wrappers: suite_gym.GymEnvWrappers = DEFAULT_ATARI_GYM_WRAPPERS,
+    env_wrappers: suite_gym.EnvWrappers = (),
     spec_dtype_map: Mapping[type, Any] | None = None,
     *,
     gym_kwargs: Mapping[str, Any] | None = None,
@@ -349,9 +345,7 @@ def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
     return f"{match['game']}-{match['version']}", kwargs
 
 
-def _preprocessing_kwargs(
-    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]],
-) -> dict[str, Any]:
+def _preprocessing_kwargs(gym_env_wrappers: suite_gym.GymEnvWrappers) -> dict[str, Any]:
     """Returns the keyword arguments for the game if `AtariPreprocessing` wraps it.
 
     The wrapper repeats the actions, and takes its pictures from the console, so the

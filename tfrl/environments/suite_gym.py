@@ -24,6 +24,10 @@ from tfrl.environments.gymnasium import headless
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 from tfrl.system import log
 
+GymEnvWrappers = Sequence[Callable[[gymnasium.Env], gymnasium.Env]]
+EnvWrappers = Sequence[
+    Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
+]
 TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment
 ]
@@ -56,10 +60,8 @@ def load(
     environment_name: str,
     discount: float = 1.0,
     max_episode_steps: int | None = None,
-    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
-    env_wrappers: Sequence[
-        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
-    ] = (),
+    gym_env_wrappers: GymEnvWrappers = (),
+    env_wrappers: EnvWrappers = (),
     spec_dtype_map: Mapping[type, Any] | None = None,
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
@@ -93,7 +95,7 @@ def load(
         "disable_env_checker": True,
         **make_kwargs(spec, gym_kwargs, render_kwargs),
     }
-    with omitted(spec):
+    with model_warnings_omitted(spec):
         gym_env = gymnasium.make(spec, max_episode_steps=-1, **kwargs)
     if max_episode_steps is None:
         max_episode_steps = spec.max_episode_steps
@@ -114,11 +116,9 @@ def wrap_env(
     gym_env: gymnasium.Env,
     discount: float = 1.0,
     max_episode_steps: int | None = None,
-    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    gym_env_wrappers: GymEnvWrappers = (),
     time_limit_wrapper: TimeLimitWrapperType = wrappers.TimeLimit,
-    env_wrappers: Sequence[
-        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
-    ] = (),
+    env_wrappers: EnvWrappers = (),
     spec_dtype_map: Mapping[type, Any] | None = None,
     auto_reset: bool = True,
     render_kwargs: Mapping[str, Any] | None = None,
@@ -295,7 +295,7 @@ def _renders_pictures(spec: registration.EnvSpec) -> bool:
 
 
 @contextlib.contextmanager
-def omitted(spec: registration.EnvSpec) -> Iterator[None]:
+def model_warnings_omitted(spec: registration.EnvSpec) -> Iterator[None]:
     """Omits, within this context, MuJoCo's warnings that a model's words will go.
 
     MuJoCo 3.3 and later print one for each HalfCheetah that is made, and write it to
@@ -313,13 +313,13 @@ def omitted(spec: registration.EnvSpec) -> Iterator[None]:
     if mujoco.get_mju_user_warning() is not None:
         yield
         return
-    mujoco.set_mju_user_warning(_warn)
+    mujoco.set_mju_user_warning(_warn_of_model)
     try:
         yield
     finally:
         mujoco.set_mju_user_warning(None)
 
 
-def _warn(text: str) -> None:
+def _warn_of_model(text: str) -> None:
     if "deprecated" not in text:
         log.warn(f"MuJoCo: {text}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -27,10 +27,8 @@ def load(
     environment_name: str,
     discount: float = 1.0,
     max_episode_steps: int | None = None,
-    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
-    env_wrappers: Sequence[
-        Callable[[py_environment.PyEnvironment], py_environment.PyEnvironment]
-    ] = (),
+    gym_env_wrappers: suite_gym.GymEnvWrappers = (),
+    env_wrappers: suite_gym.EnvWrappers = (),
     spec_dtype_map: Mapping[type, Any] | None = None,
     *,
     gym_kwargs: Mapping[str, Any] | None = None,

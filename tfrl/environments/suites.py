@@ -331,7 +331,7 @@ def _make_bare(name: str) -> Any:
     from tfrl.environments import suite_gym
 
     spec = environments.suite_gym.find_spec(name)
-    with suite_gym.omitted(spec):
+    with suite_gym.model_warnings_omitted(spec):
         return gymnasium.make(spec, disable_env_checker=True)
 
 

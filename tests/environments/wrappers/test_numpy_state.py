@@ -145,8 +145,8 @@ class MakesAFile:
         return open, (str(self.path), "w")
 
 
-def test_a_pickle_of_an_earlier_version_begins_a_new_episode(tmp_path, scripted):
-    """Earlier versions pickled environments. A pickle can be code: it is not loaded."""
+def test_a_pickle_is_not_loaded_and_begins_a_new_episode(tmp_path, scripted):
+    """A pickle can be code."""
     pickled = numpy_storage.NumpyState()
     pickled.environment = np.frombuffer(
         pickle.dumps(MakesAFile(tmp_path / "created")), np.uint8
@@ -156,7 +156,9 @@ def test_a_pickle_of_an_earlier_version_begins_a_new_episode(tmp_path, scripted)
     environment.reset()
     environment.step(0)
     restored = tf.train.Checkpoint(environment=environment.numpy_state)
-    with pytest.warns(RuntimeWarning, match=r"it is a pickle.* begins a new episode"):
+    with pytest.warns(
+        RuntimeWarning, match=r"not with b'tfrl nest.* begins a new episode"
+    ):
         restored.restore(path)
     assert not (tmp_path / "created").exists()
     assert environment.step(0).is_first()

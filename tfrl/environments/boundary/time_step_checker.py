@@ -139,14 +139,10 @@ class TimeStepChecker:
             for is_finite in finite_checks:
                 if not is_finite():
                     self._check_finite(self._leaves(time_step))
-        except leaf_checks.BrokenSpecError as error:
-            if not self._is_batched and np.shape(time_step.step_type) == (1,):
-                self.write(_without_batch(time_step), step, arrays, finite_checks)
-                return
-            raise self._explain(error, step) from None
-        except AttributeError:
-            self._check_is_time_step(time_step, step)
-            raise
+        except (leaf_checks.BrokenSpecError, AttributeError) as error:
+            mended = self._mended(time_step, step, error)
+            self.write(mended, step, arrays, finite_checks)
+            return
         if step < _ALWAYS or step % _PERIOD == 0:
             self._check_bounds(arrays, step)
 
@@ -167,32 +163,33 @@ class TimeStepChecker:
             if leaves[0].tobytes() != self._all_mid:
                 _check_step_type(leaves[0])
             self._check_finite(leaves)
-        except leaf_checks.BrokenSpecError as error:
-            if not self._is_batched and np.shape(time_step.step_type) == (1,):
-                return self._checked_leaves(_without_batch(time_step), step)
-            raise self._explain(error, step) from None
-        except AttributeError:
-            self._check_is_time_step(time_step, step)
-            raise
+        except (leaf_checks.BrokenSpecError, AttributeError) as error:
+            return self._checked_leaves(self._mended(time_step, step, error), step)
         if step is not None and (step < _ALWAYS or step % _PERIOD == 0):
             self._check_bounds(leaves, step)
         return leaves
 
-    def _explain(
-        self, error: leaf_checks.BrokenSpecError, step: int | None
-    ) -> ValueError:
-        return ValueError(
+    def _mended(
+        self,
+        time_step: Any,
+        step: int | None,
+        error: leaf_checks.BrokenSpecError | AttributeError,
+    ) -> ts.TimeStep:
+        """Returns a time step without a batch of one; raises an error for any other."""
+        if isinstance(error, AttributeError):
+            if all(hasattr(time_step, field) for field in ts.TimeStep._fields):
+                raise error
+            raise ValueError(
+                f"time_step: got a {type(time_step).__name__} from "
+                f"{self._source(step)}, expected a TimeStep; return ts.restart, "
+                "ts.transition, ts.termination or ts.truncation."
+            ) from None
+        if not self._is_batched and np.shape(time_step.step_type) == (1,):
+            return _without_batch(time_step)
+        raise ValueError(
             f"{error.where}: got {error.problem} from {self._source(step)}; correct "
             "the environment, or its spec."
-        )
-
-    def _check_is_time_step(self, value: Any, step: int | None) -> None:
-        if not all(hasattr(value, field) for field in ts.TimeStep._fields):
-            raise ValueError(
-                f"time_step: got a {type(value).__name__} from {self._source(step)}, "
-                "expected a TimeStep; return ts.restart, ts.transition, "
-                "ts.termination or ts.truncation."
-            ) from None
+        ) from None
 
     def _source(self, step: int | None) -> str:
         at = "" if step is None else f" at step {step}"

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import gymnasium
@@ -319,7 +319,7 @@ def load(
     vectorization_mode: str | None = None,
     discount: float = 1.0,
     max_episode_steps: int | None = None,
-    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]] = (),
+    gym_env_wrappers: suite_gym.GymEnvWrappers = (),
     spec_dtype_map: Mapping[type, Any] | None = None,
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
@@ -361,7 +361,7 @@ def load(
     if mode == gymnasium.VectorizeMode.ASYNC:
         # A fork would copy TensorFlow's locks without the threads that hold them.
         vector_options.setdefault("context", _clean_start_method())
-    with _main_module_hidden(), suite_gym.omitted(spec):
+    with _main_module_hidden(), suite_gym.model_warnings_omitted(spec):
         vector_env = gymnasium.make_vec(
             spec,
             num_envs=num_envs,

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment
 from tfrl.environments.boundary import (
     action_arrays,
     action_specs,
     time_step_checker,
 )
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
+from tfrl.environments.py_environment import PyEnvironment
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
+
+_Arrays = list[np.ndarray]
 
 
 class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
@@ -58,7 +60,7 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
 
     _outer_spec: Any
 
-    def __init__(self, env: py_environment.PyEnvironment, handle_auto_reset: bool):
+    def __init__(self, env: PyEnvironment, handle_auto_reset: bool):
         super().__init__(env, handle_auto_reset)
         self._inner_specs = tree.flatten(env.action_spec())
         self._outer_shape = base.outer_shape(env)
@@ -93,18 +95,16 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
     def _step(self, action: Any) -> ts.TimeStep:
         return self._env.step(self._pack(self._check_action(action), self._outer_shape))
 
-    def _pack(self, flat: list[np.ndarray], outer_shape: tuple[int, ...]) -> Any:
+    def _pack(self, flat: _Arrays, outer_shape: tuple[int, ...]) -> Any:
         inner = self._convert(flat, outer_shape)
         return tree.unflatten_as(self._env.action_spec(), inner)
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
         """Converts flat arrays of `_outer_spec` to arrays for the environment.
 
         Args:
-          flat: The arrays, `outer_shape` and the shapes of their specs.
-          outer_shape: The dimensions in front of the specs' shapes.
+          flat: The arrays, `outer` and the shapes of their specs.
+          outer: The dimensions in front of the specs' shapes.
         """
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class ActionDiscretizeWrapper(_ActionConverter):
 
     def __init__(
         self,
-        env: py_environment.PyEnvironment,
+        env: PyEnvironment,
         num_actions: Any,
         handle_auto_reset: bool = True,
     ):
@@ -138,21 +138,17 @@ class ActionDiscretizeWrapper(_ActionConverter):
         self._bins = action_specs.divide(env.action_spec(), num_actions)
         self._outer_spec = self._bins.spec
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
         (action,), (spec, values, offsets) = flat, self._bins
         _check_bounds(action, spec)
-        indices = action.reshape(*outer_shape, len(offsets)) + offsets
-        return [values[indices].reshape(outer_shape + self._inner_specs[0].shape)]
+        indices = action.reshape(*outer, len(offsets)) + offsets
+        return [values[indices].reshape(outer + self._inner_specs[0].shape)]
 
 
 class ActionOffsetWrapper(_ActionConverter):
     """Shifts discrete actions so that they start at 0, as a Q-network numbers them."""
 
-    def __init__(
-        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
-    ):
+    def __init__(self, env: PyEnvironment, handle_auto_reset: bool = True):
         """Wraps `env`, whose actions are a single array of bounded integers.
 
         Args:
@@ -187,10 +183,8 @@ class ActionOffsetWrapper(_ActionConverter):
             name=spec.name,
         )
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
-        del outer_shape
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
+        del outer
         return [np.asarray(flat[0] + self._offset, self._offset.dtype)]
 
 
@@ -202,7 +196,7 @@ class FlattenActionWrapper(_ActionConverter):
 
     def __init__(
         self,
-        env: py_environment.PyEnvironment,
+        env: PyEnvironment,
         flat_dtype: Any = None,
         handle_auto_reset: bool = True,
     ):
@@ -224,12 +218,10 @@ class FlattenActionWrapper(_ActionConverter):
         self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
         self._outer_spec = flat_spec(specs, flat_dtype)
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
         parts = np.split(flat[0], self._splits, axis=-1)
         return [
-            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
+            part.reshape(outer + spec.shape).astype(spec.dtype)
             for spec, part in zip(self._inner_specs, parts, strict=True)
         ]
 
@@ -240,9 +232,7 @@ class OneHotActionWrapper(_ActionConverter):
     The index of a vector's largest element is the action; on a tie, the first index.
     """
 
-    def __init__(
-        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
-    ):
+    def __init__(self, env: PyEnvironment, handle_auto_reset: bool = True):
         """Wraps `env`, whose actions are any nest.
 
         Args:
@@ -256,10 +246,8 @@ class OneHotActionWrapper(_ActionConverter):
         super().__init__(env, handle_auto_reset)
         self._outer_spec = tree.map_structure_with_path(one_hot_spec, env.action_spec())
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
-        del outer_shape  # The conversion is the same for each element.
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
+        del outer  # The conversion is the same for each element.
         return [
             (np.argmax(array, -1) + spec.minimum.astype(np.int64)).astype(spec.dtype)
             if array_spec.is_discrete(spec)
@@ -278,7 +266,7 @@ class EnumerateActionsWrapper(_ActionConverter):
 
     def __init__(
         self,
-        env: py_environment.PyEnvironment,
+        env: PyEnvironment,
         max_actions: int = 1024,
         handle_auto_reset: bool = True,
     ):
@@ -336,14 +324,12 @@ class EnumerateActionsWrapper(_ActionConverter):
             (), np.int32, 0, num_actions - 1, name="action"
         )
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
         (action,) = flat
         _check_bounds(action, self._outer_spec)
         numbers = action[..., np.newaxis] // self._strides % self._sizes + self._low
         return [
-            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
+            part.reshape(outer + spec.shape).astype(spec.dtype)
             for spec, part in zip(
                 self._inner_specs, np.split(numbers, self._splits, axis=-1), strict=True
             )
@@ -358,9 +344,7 @@ class Float32ActionsWrapper(_ActionConverter):
     discrete do not change.
     """
 
-    def __init__(
-        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
-    ):
+    def __init__(self, env: PyEnvironment, handle_auto_reset: bool = True):
         """Wraps `env`, whose actions are any nest.
 
         Args:
@@ -372,10 +356,8 @@ class Float32ActionsWrapper(_ActionConverter):
             action_specs.float32_spec, env.action_spec()
         )
 
-    def _convert(
-        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
-    ) -> list[np.ndarray]:
-        del outer_shape  # The conversion is the same for each element.
+    def _convert(self, flat: _Arrays, outer: tuple[int, ...]) -> _Arrays:
+        del outer  # The conversion is the same for each element.
         return [
             array if spec.dtype == array.dtype else _cast_and_clip(spec, array)
             for spec, array in zip(self._inner_specs, flat, strict=True)
@@ -392,7 +374,7 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
 
     def __init__(
         self,
-        env: py_environment.PyEnvironment,
+        env: PyEnvironment,
         num_extra_actions: int,
         handle_auto_reset: bool = True,
     ):
@@ -448,9 +430,6 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
         """The specs of the observation and the mask, a tuple."""
         return self._env.observation_spec(), self._mask_spec
 
-    def _reset(self) -> ts.TimeStep:
-        return self._add_mask(self._env.reset())
-
     def _step(self, action: Any) -> ts.TimeStep:
         if np.any(np.asarray(action) > self._allowed_spec.maximum):
             raise ValueError(
@@ -459,9 +438,9 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
                 "observation_and_action_constraint_splitter that takes the mask out "
                 "of the observation."
             )
-        return self._add_mask(self._env.step(action))
+        return super()._step(action)
 
-    def _add_mask(self, time_step: ts.TimeStep) -> ts.TimeStep:
+    def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
         return time_step._replace(observation=(time_step.observation, self._mask))
 
 

@@ -118,10 +118,14 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
         """Restores a state that `_get_wrapper_state` returned."""
 
     def _reset(self) -> ts.TimeStep:
-        return self._env.reset()
+        return self._changed(self._env.reset())
 
     def _step(self, action: Any) -> ts.TimeStep:
-        return self._env.step(action)
+        return self._changed(self._env.step(action))
+
+    def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        """Returns what becomes of a time step of the wrapped environment."""
+        return time_step
 
 
 def as_declared(value: Any, dtype: np.dtype[Any]) -> np.ndarray:

@@ -59,13 +59,7 @@ class RunStats(base.PyEnvironmentBaseWrapper):
     def _set_wrapper_state(self, state: Any) -> None:
         self._episodes, self._resets, self._total_steps, self._episode_steps = state
 
-    def _reset(self) -> ts.TimeStep:
-        return self._count(self._env.reset())
-
-    def _step(self, action: Any) -> ts.TimeStep:
-        return self._count(self._env.step(action))
-
-    def _count(self, time_step: ts.TimeStep) -> ts.TimeStep:
+    def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
         first = np.asarray(time_step.is_first())
         self._resets += int(first.sum())
         self._episodes += int(np.sum(time_step.is_last()))

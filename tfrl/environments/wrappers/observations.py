@@ -58,13 +58,7 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
         """The spec of the chosen elements."""
         return self._spec
 
-    def _reset(self) -> ts.TimeStep:
-        return self._filter(self._env.reset())
-
-    def _step(self, action: Any) -> ts.TimeStep:
-        return self._filter(self._env.step(action))
-
-    def _filter(self, time_step: ts.TimeStep) -> ts.TimeStep:
+    def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
         observation = np.asarray(time_step.observation)
         return time_step._replace(observation=observation[..., self._idx])
 
@@ -117,13 +111,7 @@ class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):
         """The spec of the vector."""
         return self._flat_spec
 
-    def _reset(self) -> ts.TimeStep:
-        return self._flatten(self._env.reset())
-
-    def _step(self, action: Any) -> ts.TimeStep:
-        return self._flatten(self._env.step(action))
-
-    def _flatten(self, time_step: ts.TimeStep) -> ts.TimeStep:
+    def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
         outer = base.outer_shape(self._env)
         leaves = tree.flatten_up_to(self._kept_spec, self._keep(time_step.observation))
         flat = [

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.score_entries import Recording
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import children
 from tfrl.system import jobs
 
@@ -19,9 +20,8 @@ def make(recording: Recording, is_stopped: Callable[[], bool]) -> None:
       RuntimeError: One of the two failed, or was stopped.
     """
     unfinished = recording.folder / "unfinished.tfrecord"
-    train_run = children.ChildRun(
-        recording.folder, recording.entry.settings(), {}
-    ).job()
+    recipe = Recipe.from_json(recording.entry.settings())
+    train_run = children.ChildRun(recording.folder, recipe, {}).job()
     words = recording.words(unfinished)
     for job in (train_run, jobs.Job("tfrl", words, train_run.output)):
         if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:

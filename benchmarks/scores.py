@@ -47,7 +47,7 @@ from benchmarks.score_entries import (
     ROOT,
     Entry,
 )
-from tfrl.algorithms import registry
+from tfrl.algorithms.recipe import Recipe
 from tfrl.compilation import processors
 from tfrl.environments import suites
 from tfrl.experiments import children
@@ -152,8 +152,8 @@ class Run:
 
     def child(self) -> children.ChildRun:
         """Returns the process that trains it."""
-        config = {**self.entry.settings(), "seed": self.seed}
-        return children.ChildRun(self.folder, config, {})
+        recipe = Recipe.from_json({**self.entry.settings(), "seed": self.seed})
+        return children.ChildRun(self.folder, recipe, {})
 
     def seed_of_starts(self) -> int:
         """Returns the seed of the environments of its final episodes.
@@ -255,7 +255,7 @@ def score(
         environment = native.NativeEnvironment(dynamics, episodes, run.seed_of_starts())
     else:
         episodes = 20 if name.startswith("dm_control/") else 50
-        world = registry.algorithm_of(settings).world
+        world = Recipe.from_json(settings).make().world
         environment = world.make_evaluation(episodes, run.seed_of_starts())
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))

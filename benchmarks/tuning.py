@@ -119,7 +119,7 @@ def _rows(place: pathlib.Path) -> list[dict]:
     """Returns the settings of each trial, as rows that --config takes."""
     import optuna
 
-    from tfrl.algorithms import registry
+    from tfrl.algorithms.recipe import Recipe
     from tfrl.experiments.tuning import plan as plan_lib
     from tfrl.train.runs import run_files
 
@@ -129,17 +129,13 @@ def _rows(place: pathlib.Path) -> list[dict]:
     )
     config = run_files.read_config(place / "one" / "config.json")
     plan = plan_lib.Plan(
-        registry.algorithm_of(config),
+        Recipe.from_json(config),
         config["num_environment_steps"],
         _EVALUATIONS,
         None,
     )
-    own = registry.find(config["algorithm"]).setting_fields()
-    configs = [plan.config_of(trial.params, config["seed"]) for trial in study.trials]
-    return [
-        plan.row({k: x for k, x in each.items() if k in own}, "a trial")
-        for each in configs
-    ]
+    recipes = [plan.recipe_of(trial.params, config["seed"]) for trial in study.trials]
+    return [plan.row(dict(each.settings), "a trial") for each in recipes]
 
 
 def _command(row: dict, folder: pathlib.Path) -> Seconds:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import sys
 
+from absl import flags
+
 import tfrl
 from tfrl import (
     agents,
@@ -47,9 +49,18 @@ def main() -> None:
     program.start(
         given,
         sys.argv[1:],
-        lambda: run(train_command.make_recipe(ActorLearner, given), given.overwrite),
+        lambda: start(given),
         lambda: train_command.help_text(ActorLearner, given, __doc__),
     )
+
+
+def start(given: flags.FlagValues) -> None:
+    """Trains by some flags."""
+    recipe = train_command.recipe_of(ActorLearner, given)
+    folder = train_command.folder_of(given, ActorLearner.name, recipe)
+    algorithm = recipe.make(logdir=folder)
+    assert isinstance(algorithm, ActorLearner)
+    run(algorithm, given.overwrite)
 
 
 def run(s: tfrl.SAC, overwrite: bool) -> None:
@@ -69,7 +80,7 @@ def run(s: tfrl.SAC, overwrite: bool) -> None:
     assert s.logdir is not None
     directory = train.RunDirectory(
         s.logdir,
-        s.config(),
+        s.recipe().to_json(),
         overwrite,
         further_outputs=(
             train.learner.TRAIN_DIR,

@@ -1,7 +1,5 @@
 """The algorithms as classes: trained, asked, saved, loaded, and made of own parts."""
 
-import json
-
 import gymnasium
 import keras
 import numpy as np
@@ -265,10 +263,6 @@ def test_a_run_with_own_parts_resumes_with_the_same_ones_alone(tmp_path):
     folder(**with_huber)
     with pytest.raises(train.RunDirectoryError, match=r"own_parts: was '.*=huber', is"):
         folder()
-    config = tmp_path / "config.json"  # Earlier versions did not write it.
-    fields = json.loads(config.read_text())
-    config.write_text(json.dumps({k: fields[k] for k in fields.keys() - {"own_parts"}}))
-    folder()
 
 
 @pytest.mark.slow

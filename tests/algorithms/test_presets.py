@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 import re
 
@@ -210,11 +211,9 @@ def test_what_a_program_and_a_run_say_goes_before_the_settings_by_size(tmp_path)
     assert tfrl.SAC(Robot, batch_size=7).batch_size == 7
     lander = tfrl.SAC(Robot, preset="sac_lunar_lander")
     assert lander.actor_fc_layer_params == (400, 300)
-    # A run from before there were settings by size.
-    old = tfrl.SAC(settings=tfrl.SAC.defaults()).config()
-    assert registry.algorithm_of({**old, "env": ""}, Robot).settings == (
-        tfrl.SAC.defaults()
-    )
+    run = tfrl.SAC(settings=tfrl.SAC.defaults()).recipe()
+    nameless = dataclasses.replace(run, environment="")
+    assert nameless.make(Robot).settings == tfrl.SAC.defaults()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
     for name in registry.CLASSES:
         for row in [*presets.of_kinds(name).values(), None]:
             values = row.settings if row else {}
-            fields = registry.find(name)(settings=values).config()
+            fields = registry.find(name)(settings=values).recipe().to_json()
             folder = write(tmp_path, fields)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -39,7 +39,7 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
 def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
     tmp_path, changes, message
 ):
-    config = tfrl.DQN().config()
+    config = tfrl.DQN().recipe().to_json()
     fields = {k: x for k, x in {**config, **changes}.items() if x != "gone"}
     folder = write(tmp_path / "run", fields)
     with pytest.raises(train.RunDirectoryError) as error:
@@ -74,10 +74,7 @@ def test_a_run_without_checkpoints_is_not_loaded_and_not_to_be_overwritten(tmp_p
     assert "overwrite" not in str(error.value)
 
 
-@pytest.mark.parametrize("as_earlier_versions", [False, True])
-def test_a_run_resumes_from_another_working_directory(
-    tmp_path, monkeypatch, as_earlier_versions
-):
+def test_a_run_resumes_from_another_working_directory(tmp_path, monkeypatch):
     def open_folder(initial_run):
         made = tfrl.DQN("CartPole-v1", initial_run=initial_run, logdir=tmp_path / "run")
         made.open_folder()
@@ -88,11 +85,7 @@ def test_a_run_resumes_from_another_working_directory(
     config = tmp_path / "run" / "config.json"
     fields = json.loads(config.read_text())
     assert fields["initial_run"] == str(tmp_path / "first")
-    if as_earlier_versions:
-        write(tmp_path / "run", {**fields, "initial_run": "first"})
-        open_folder(tmp_path / "first")
     monkeypatch.chdir(tmp_path / "first")
-    if not as_earlier_versions:
-        open_folder("../first")
+    open_folder("../first")
     with pytest.raises(train.RunDirectoryError, match=r"initial_run: was .*first', is"):
         open_folder("../other")

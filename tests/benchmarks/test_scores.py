@@ -463,8 +463,8 @@ def test_a_row_s_command_has_its_settings(entry):
     kind = registry.find(name)
     given = train_command.define_flags(kind)
     given([command, *flags])
-    made = train_command.make_recipe(kind, given)
-    config = {"env": made.world.name, "algorithm": made.name, **made.settings}
+    made = train_command.recipe_of(kind, given)
+    config = {"env": made.environment, "algorithm": name, **made.settings}
     assert json.dumps(config, sort_keys=True) == json.dumps(
         entry.settings(), sort_keys=True
     )

@@ -154,32 +154,33 @@ def test_convolutions_take_onednns_kernels(monkeypatch, layers, given, expected)
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == expected
 
 
-def settings_by(name, *words):
-    """Returns the settings of the run that some flags describe."""
+def recipe_by(name, *words):
+    """Returns the recipe of the run that some flags describe."""
     kind = registry.find(name)
     given = train.define_flags(kind)
     train.add_actor_flags(given, name)
     given(["tfrl", *words])
-    return train.make_recipe(kind, given)
+    return train.recipe_of(kind, given)
 
 
 def test_values_of_flags_have_the_types_of_their_settings():
-    recipe = settings_by(
+    recipe = recipe_by(
         "ddqn",
         *("--final_learning_rate=None", "--fc_layer_params=8,16", "--nojit_compile"),
         *("--conv_layer_params=((8, 3, 1),)", "--gamma=1", "--seed=3", "--device=None"),
     )
-    assert recipe.final_learning_rate is None
-    assert recipe.fc_layer_params == (8, 16)
-    assert recipe.conv_layer_params == ((8, 3, 1),)
-    assert (recipe.gamma, type(recipe.gamma)) == (1.0, float)
-    assert (recipe.jit_compile, recipe.seed, recipe.device) == (False, 3, "None")
-    assert settings_by("ddqn", "--fc_layer_params=").fc_layer_params == ()
+    made = recipe.make()
+    assert made.final_learning_rate is None
+    assert made.fc_layer_params == (8, 16)
+    assert made.conv_layer_params == ((8, 3, 1),)
+    assert (made.gamma, type(made.gamma)) == (1.0, float)
+    assert (made.jit_compile, made.seed, made.device) == (False, 3, "None")
+    assert recipe_by("ddqn", "--fc_layer_params=").settings["fc_layer_params"] == ()
 
 
 @pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)
 def test_each_preset_is_taken_by_its_name(preset):
-    recipe = settings_by(preset.algorithm, f"--preset={preset.name}")
+    recipe = recipe_by(preset.algorithm, f"--preset={preset.name}")
     found = {name: recipe.settings[name] for name in preset.settings}
     given = json.loads(json.dumps(preset.settings))
     assert json.loads(json.dumps(found)) == given
@@ -188,11 +189,10 @@ def test_each_preset_is_taken_by_its_name(preset):
 @pytest.mark.parametrize("path", sorted(REPOSITORY.glob("configs/*.*")), ids=str)
 def test_each_file_of_configs_is_read_and_its_algorithm_built(path):
     name = path.name.partition("_")[0]
-    recipe = settings_by(name, f"--config={path}")
-    fields = config_files.read(str(path), registry.find(name), trusts=True)
-    assert recipe.world.name == fields["env"]
-    values = {x: v for x, v in fields.items() if x in recipe.settings}
-    assert json.dumps(recipe.settings | values) == json.dumps(recipe.settings)
+    recipe = recipe_by(name, f"--config={path}")
+    read = config_files.read(str(path), registry.find(name), trusts=True)
+    assert recipe.environment == read.environment != ""
+    assert json.dumps(read.settings) == json.dumps(recipe.settings)
 
 
 @pytest.mark.parametrize(
@@ -211,20 +211,17 @@ def test_a_file_that_would_be_used_in_part_is_refused(tmp_path, name, text, mess
 
 
 def test_a_runs_own_config_and_a_python_file_give_the_same_run(tmp_path):
-    first = settings_by("ppo", "--gamma=0.5", "--env=Acrobot-v1")
+    first = recipe_by("ppo", "--gamma=0.5", "--env=Acrobot-v1")
     own = tmp_path / "config.json"
-    first.train_for(500)
-    own.write_text(json.dumps(first.config()))
-    second = settings_by("ppo", f"--config={own}")
-    iterations = first.schedule_iterations
-    assert second.settings == {**first.settings, "num_iterations": iterations}
-    assert second.length == first.length
-    assert second.world.name == "Acrobot-v1"
+    longer = first.changed(num_environment_steps=500)
+    own.write_text(json.dumps(longer.to_json()))
+    second = recipe_by("ppo", f"--config={own}")
+    assert second == longer
     python = tmp_path / "mine.py"
     python.write_text(f"def get_config():\n    return {first.settings!r}\n")
-    third = settings_by("ppo", f"--config={python}", "--gamma=0.25")
+    third = recipe_by("ppo", f"--config={python}", "--gamma=0.25")
     assert third.settings == {**first.settings, "gamma": 0.25}
-    assert third.world.name == "CartPole-v1"
+    assert third.environment == "CartPole-v1"
 
 
 def test_the_table_of_algorithms_in_the_readme_has_all():

@@ -84,10 +84,10 @@ def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, ca
     values = [(batch, gamma) for batch in (32, 64) for gamma in ("0.9", "1")]
     assert names == [f"batch_size_{x}_gamma_{gamma}_seed_3" for x, gamma in values]
     keys = ("batch_size", "gamma", "seed")
-    found = [tuple(c[key] for key in keys) for _, c in first + second]
+    found = [tuple(x.settings[key] for key in keys) for _, x in first + second]
     assert found == [(x, float(gamma), 3) for x, gamma in values]
-    assert isinstance(second[0].config["gamma"], float)
-    assert 2_000 <= second[0].config["num_iterations"] <= 9_000 / 4
+    assert isinstance(second[0].recipe.settings["gamma"], float)
+    assert 2_000 <= second[0].recipe.settings["num_iterations"] <= 9_000 / 4
     printed = capsys.readouterr().out
     assert printed.startswith(
         "4 runs in 2 programs, one after another, since CartPole-v1 is written in "
@@ -101,9 +101,11 @@ def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
     got = command("gymnasium.envs:CartPole-v1", "7", "--loss=squared,huber")
     squared, huber = got["children"]
     assert huber.folder == tmp_path / "runs" / "loss_huber_seed_7"
-    found = [huber.config[key] for key in ("algorithm", "env", "loss")]
+    own = huber.recipe
+    found = [own.algorithm.name, own.environment, own.settings["loss"]]
     assert found == ["ddqn", "gymnasium.envs:CartPole-v1", "huber"]
-    assert (squared.config["loss"], squared.config["seed"]) == ("squared", 7)
+    settings = squared.recipe.settings
+    assert (settings["loss"], settings["seed"]) == ("squared", 7)
     assert (huber.options["films"], huber.options["overwrite"]) == (False, False)
     assert got["most"] == 2
     printed = capsys.readouterr().out
@@ -119,7 +121,8 @@ def test_values_are_read_as_the_flags_of_the_settings_are(command):
     last = ("--final_learning_rate=None,0",)
     got = command("gymnasium.envs:CartPole-v1", "7", *swept, *last)
     keys = ("dueling", "fc_layer_params", "final_learning_rate")
-    assert [tuple(x.config[key] for key in keys) for x in got["children"]] == [
+    recipes = [child.recipe for child in got["children"]]
+    assert [tuple(x.settings[key] for key in keys) for x in recipes] == [
         (dueling, layers, rate)
         for dueling in (False, True)
         for layers in ((8,), (4, 4))

@@ -1,5 +1,7 @@
 """The experiments that actors, replay servers and learners take part in."""
 
+import dataclasses
+
 import pytest
 
 import tfrl
@@ -9,9 +11,10 @@ from tfrl.experiments import actors
 def test_a_deviation_of_returns_is_refused_before_a_process_starts():
     ppo = tfrl.PPO("CartPole-v1", normalize_rewards=True)
     with pytest.raises(ValueError, match="normalize_rewards: got True with actors, "):
-        actors.make_experiment(ppo.config(), {})
-    ppo = tfrl.PPO("CartPole-v1")
-    experiment = actors.make_experiment(ppo.config(), {"sequences_per_update": 3})
+        actors.make_experiment(ppo.recipe().to_json())
+    recipe = tfrl.PPO("CartPole-v1").recipe()
+    own = dataclasses.replace(recipe, actors={"sequences_per_update": 3})
+    experiment = actors.make_experiment(own.to_json())
     assert experiment.batch_size == 3
 
 
@@ -44,9 +47,10 @@ IMPALA = {"pull_period": 20, "sequences_per_update": 16}
     ],
 )
 def test_rounds_in_lockstep_are_whole_updates(kind, num_actors, values, message):
-    recipe = kind("CartPole-v1", **LENGTHS[kind])
+    made = kind("CartPole-v1", **LENGTHS[kind])
+    settings = actors.ActorSettings(**values)
     if message is None:
-        actors.check_rounds(recipe, values, num_actors)
+        actors.check_rounds(made, settings, num_actors)
         return
     with pytest.raises(ValueError, match=message):
-        actors.check_rounds(recipe, values, num_actors)
+        actors.check_rounds(made, settings, num_actors)

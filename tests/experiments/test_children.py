@@ -12,14 +12,14 @@ import time
 import pytest
 
 import tfrl
-from tfrl.algorithms import registry
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import children
 
 # Counts its starts, as a run that resumes, and ends with the status that it is given.
 MODULE = """
 import json, pathlib, signal, sys, time
 path = pathlib.Path(sys.argv[1])
-status, folder = json.loads(path.read_text())["config"]["status"], path.parent
+status, folder = json.loads(path.read_text())["options"]["status"], path.parent
 with open(folder / "starts", "a") as file:
     file.write("x")
 if status < 0:
@@ -32,6 +32,9 @@ sys.exit(max(status, 0))
 """
 
 
+RECIPE = Recipe.of(tfrl.DQN)
+
+
 @pytest.fixture
 def make_runs(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
@@ -39,7 +42,7 @@ def make_runs(tmp_path, monkeypatch):
 
     def make(*statuses):
         return [
-            children.ChildRun(tmp_path / str(i), {"status": s}, {}, "a_run")
+            children.ChildRun(tmp_path / str(i), RECIPE, {"status": s}, "a_run")
             for i, s in enumerate(statuses)
         ]
 
@@ -81,16 +84,16 @@ def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
 def test_the_recipe_of_a_run_makes_the_same_algorithm(tmp_path):
     dqn = tfrl.DQN("Acrobot-v1", gamma=0.9, seed=3)
     dqn.train_for(500)
-    job = children.ChildRun(tmp_path / "run", dqn.config(), {"films": False}).job()
+    job = children.ChildRun(tmp_path / "run", dqn.recipe(), {"films": False}).job()
     assert job.module == "tfrl.experiments.child"
-    recipe = json.loads(pathlib.Path(*job.arguments).read_text())
-    assert recipe["options"] == {"films": False}
-    made = registry.algorithm_of(recipe["config"])
+    written = json.loads(pathlib.Path(*job.arguments).read_text())
+    assert written["options"] == {"films": False}
+    made = Recipe.from_json(written["recipe"]).make()
     iterations = dqn.schedule_iterations
     assert made.settings == {**dqn.settings, "num_iterations": iterations}
     assert made.length == dqn.length
     assert made.world.name == "Acrobot-v1"
-    assert recipe["config"]["num_environment_steps"] == 500
+    assert written["recipe"]["num_environment_steps"] == 500
 
 
 @pytest.mark.parametrize(
@@ -106,10 +109,13 @@ def test_a_signal_ends_the_runs_and_starts_no_others(
     runs = make_runs(-1, -1)
     code = f"""
 import pathlib
+import tfrl
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import children
+recipe = Recipe.of(tfrl.DQN)
 runs = [
     children.ChildRun(
-        pathlib.Path({str(tmp_path)!r}, str(i)), {{"status": -1}}, {{}}, "a_run"
+        pathlib.Path({str(tmp_path)!r}, str(i)), recipe, {{"status": -1}}, "a_run"
     )
     for i in range(2)
 ]

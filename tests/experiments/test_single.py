@@ -23,6 +23,10 @@ def make(folder, **changes):
     return tfrl.DQN("CartPole-v1", logdir=folder, **{**SETTINGS, **changes})
 
 
+def train(folder, **changes):
+    return single.train(make(None, **changes).recipe(), folder, **QUIET)
+
+
 def weights(folder):
     reader = tf.train.load_checkpoint(str(folder / "checkpoints"))
     names = [x for x in reader.get_variable_to_shape_map() if x.startswith("agent/")]
@@ -32,7 +36,7 @@ def weights(folder):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("single") / "run"
-    result = single.train(make(folder), **QUIET)
+    result = train(folder)
     assert result.finished
     return folder
 
@@ -49,14 +53,14 @@ def test_a_program_trains_the_same_weights(trained, tmp_path):
 
 def test_a_finished_run_is_told_and_left(trained, capsys):
     before = (trained / "metrics.csv").read_text()
-    assert single.train(make(trained), **QUIET) is None
+    assert train(trained) is None
     assert "This run is finished: 6 iterations done." in capsys.readouterr().err
     assert (trained / "metrics.csv").read_text() == before
 
 
 def test_another_run_in_the_folder_is_refused(trained):
     with pytest.raises(tfrl.train.RunDirectoryError, match="gamma: was"):
-        single.train(make(trained, gamma=0.5), **QUIET)
+        train(trained, gamma=0.5)
 
 
 def test_a_length_in_steps_sets_the_schedules():

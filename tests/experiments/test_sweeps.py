@@ -9,14 +9,16 @@ import pytest
 
 from tfrl import train
 from tfrl.algorithms import bandits, registry
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import sweeps
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_result
 
 
 def member(folder="run", name="dqn", environment="CartPole-v1", **values):
-    config = registry.find(name)(environment).config()
-    return sweeps.Member(folder, {**config, **values})
+    recipe = Recipe.of(registry.find(name), environment)
+    fields = {**recipe.to_json(), **values}
+    return sweeps.Member(folder, Recipe.from_json(fields))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ def member(folder="run", name="dqn", environment="CartPole-v1", **values):
     ],
 )
 def test_runs_need_processes_for_a_reason(arguments, reason):
-    found = sweeps.why_in_processes(member(**arguments).config)
+    found = sweeps.why_in_processes(member(**arguments).recipe)
     assert found.startswith(reason)
     assert bool(found) == bool(reason)
 
@@ -94,7 +96,7 @@ def trained(monkeypatch):
         return Result(tuple(seeds), {}, iterations, steps, returns, losses)
 
     monkeypatch.setattr(train, "sweep", sweep)
-    monkeypatch.setattr(sweeps, "_make_loop", lambda config, differing: None)
+    monkeypatch.setattr(sweeps, "_make_loop", lambda recipe, differing: None)
     return calls
 
 
@@ -179,5 +181,5 @@ def test_one_program_can_train_many_runs_of_an_algorithm(name):
     environment = "Pendulum-v1" if is_continuous else "CartPole-v1"
     if issubclass(kind, bandits.Bandit):
         environment = kind.environment_name
-    made = sweeps._make_loop(member(name=name, environment=environment).config, ())
+    made = sweeps._make_loop(member(name=name, environment=environment).recipe, ())
     assert members_lib._check_loop(made) is made.environment

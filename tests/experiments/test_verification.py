@@ -1,5 +1,6 @@
 """A run is trained again, and every bit of its final weights is compared."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -9,12 +10,15 @@ import time
 import numpy as np
 import pytest
 
+import tfrl
+from tfrl.algorithms.recipe import Recipe
 from tfrl.command import verify
 from tfrl.experiments import verification
 from tfrl.policies.saving import weights
 
 MADE = {"processor": "Fast 9000 avx2", "numpy": "2.4.6", "commit": "a"}
 FOLDER = pathlib.Path("logs/run")
+DQN = Recipe.of(tfrl.DQN)
 
 
 def begun(**row):
@@ -28,36 +32,44 @@ def ended(tmp_path):
 
 
 def test_a_run_that_has_ended_can_be_repeated(ended):
-    verification.check_repeatable(ended, {"algorithm": "dqn"}, [begun()])
+    assert verification.check_repeatable(ended, DQN, [begun()]) is DQN
 
 
 @pytest.mark.parametrize(
-    ("config", "rows", "why"),
+    ("recipe", "rows", "why"),
     [
-        ({"algorithm": "dqn"}, [], "one program with others"),
-        ({"algorithm": "mine"}, [begun()], "no algorithm of tfrl"),
-        ({"algorithm": "dqn", "own_parts": "network"}, [begun()], r"own \(network\)"),
-        ({"algorithm": "dqn", "actors": {"x": 1}}, [begun()], "processes of their own"),
+        (DQN, [], "one program with others"),
+        (None, [begun()], "no algorithm of tfrl"),
         (
-            {"algorithm": "dqn"},
+            dataclasses.replace(DQN, own_parts="network"),
+            [begun()],
+            r"own \(network\)",
+        ),
+        (
+            dataclasses.replace(DQN, actors={"x": 1}),
+            [begun()],
+            "processes of their own",
+        ),
+        (
+            DQN,
             [begun(), begun(resumed_without=["environment"])],
             "without environment",
         ),
         (
-            {"algorithm": "dqn"},
+            DQN,
             [begun(), {"versions": {**MADE, "portable": "yes"}}],
             "only some",
         ),
     ],
 )
-def test_why_a_run_cannot_be_repeated(ended, config, rows, why):
+def test_why_a_run_cannot_be_repeated(ended, recipe, rows, why):
     with pytest.raises(ValueError, match=rf"^folder: got .* repeated, but .*{why}"):
-        verification.check_repeatable(ended, config, rows)
+        verification.check_repeatable(ended, recipe, rows)
 
 
 def test_a_run_that_has_not_ended_cannot_be_repeated(tmp_path):
     with pytest.raises(ValueError, match="it has not ended; the command that"):
-        verification.check_repeatable(tmp_path, {"algorithm": "dqn"}, [begun()])
+        verification.check_repeatable(tmp_path, DQN, [begun()])
 
 
 def test_variables_that_differ_in_a_bit_are_named(monkeypatch):
@@ -158,7 +170,7 @@ def test_settings_are_checked_before_a_process_is_started(changed, message, stub
 def test_the_command_reads_no_files_that_the_folder_names(name, stub, capsys):
     folder = stub(1, "it was started")
     config = folder / "config.json"
-    changed = {name: "/home/me/*"}
+    changed = {"algorithm": "iql", name: "/home/me/*"}
     config.write_text(json.dumps({**json.loads(config.read_text()), **changed}))
     with pytest.raises(SystemExit):
         verify.main([str(folder)])

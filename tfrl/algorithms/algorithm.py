@@ -28,6 +28,7 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
+from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
 from tfrl.environments import suites
@@ -647,7 +648,7 @@ class Algorithm(settings_lib.Settings):
         if self._loop is None:
             self.build(total or num_environment_steps)
         length = self.length = self._longer(num_environment_steps)
-        if self.logdir and learning.has_trained_on(self.logdir, length):
+        if self.logdir and learning.has_trained_on(self, length):
             # A later call of `learn` has trained on before this program began.
             learning.restore_longer(self, self.logdir, length)
             return self
@@ -708,37 +709,11 @@ class Algorithm(settings_lib.Settings):
         """
         path = folder or self.logdir
         assert path is not None
-        for name, value in self.settings.items():
-            if callable(value):
-                raise ValueError(
-                    f"{name}: got a schedule, {type(value).__name__}, but the "
-                    f"config.json of a run, in {str(path)!r}, holds no schedules; give "
-                    "a number, or neither save nor give a logdir."
-                )
-        return run_folders.open_folder(
-            path, self.config(), self.defaults(), overwrite=overwrite
-        )
+        return run_folders.open_folder(path, self.recipe(), overwrite=overwrite)
 
-    def config(self) -> dict[str, Any]:
-        """Returns the configuration of the run, for its folder."""
-        length = self.length
-        iterations = length.num_iterations or self.schedule_iterations
-        fields = {
-            "algorithm": self.name,
-            "env": self.world.name,
-            **self.settings,
-            "num_iterations": iterations,
-        }
-        if own_parts := self.own_parts():
-            fields["own_parts"] = own_parts
-        if self.initial_run:
-            # It is the same folder wherever the program is started again.
-            fields["initial_run"] = str(pathlib.Path(self.initial_run).resolve())
-        if length.num_environment_steps is not None:
-            fields["num_environment_steps"] = length.num_environment_steps
-        elif iterations != self.schedule_iterations:
-            fields["schedule_iterations"] = self.schedule_iterations
-        return fields
+    def recipe(self) -> recipe_lib.Recipe:
+        """Returns what the run is made by."""
+        return recipe_lib.Recipe.of_algorithm(self)
 
     def _remove_outputs(self) -> None:
         """Removes the outputs in the folder of the run."""
@@ -821,7 +796,7 @@ class Algorithm(settings_lib.Settings):
         rows = self.rows
         if self.logdir is not None:
             rows = run_files.read_rows(self.logdir / "diagnostics.jsonl")
-        return evidence_lib.Evidence(rows, self.config())
+        return evidence_lib.Evidence(rows, self.recipe().to_json())
 
     def health(self) -> list[health_lib.Finding]:
         """Returns findings about why the run may not learn; none if it is healthy.

@@ -120,8 +120,8 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
     )
     config = run_folders.read(path)
     name = registry.name_of(config) or path.name
-    if name in registry.CLASSES:
-        config = {**registry.find(name).defaults(), **config}
+    if recipe := run_folders.recipe_in(path, config):
+        config = recipe.to_json()
     named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.
     settings = {k: str(x) for k, x in named.items() if k not in _ASIDE}
     return _Run(name, config.get("env") or "", settings, curve)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
-from tfrl.algorithms import registry, run_folders
+from tfrl.algorithms import recipe as recipe_lib
+from tfrl.algorithms import run_folders
 from tfrl.train.runs import run_files, run_length, stopped_runs
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
-
-# The fields of a run's configuration that say how long it trains.
-_LENGTHS = ("num_iterations", "num_environment_steps", "schedule_iterations")
 
 
 def load(
@@ -48,7 +47,7 @@ def load(
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
-    algorithm, config = _recipe(path, environment, trust=trust, arguments=arguments)
+    algorithm, recipe = _made(path, environment, trust=trust, arguments=arguments)
     if (path / "policy").exists() and not run_folders.has_checkpoint(path):
         raise run_files.RunDirectoryError(
             f"folder: {str(path)!r} holds a policy but no checkpoint, expected one, "
@@ -58,7 +57,7 @@ def load(
     algorithm.build()
     algorithm.length = restore(algorithm, path)
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
-    algorithm.initial_run = config.get("initial_run")
+    algorithm.initial_run = recipe.initial_run
     return algorithm
 
 
@@ -84,54 +83,53 @@ def load_best(
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.saving import weights
 
-    algorithm, config = _recipe(folder, environment, trust=trust, arguments={})
+    algorithm, recipe = _made(folder, environment, trust=trust, arguments={})
     if not (folder / "policy").exists():
         raise FileNotFoundError(
             f"folder: {str(folder)!r} holds no policy, expected the one that training "
             "writes to FOLDER/policy after its first evaluation; go on until then."
         )
     policy = algorithm.make_initialized_agent().policy
-    with _naming(algorithm.world.name, config):
+    with _naming(algorithm.world.name, recipe):
         weights.load(policy, folder / "policy")
     return algorithm, policy
 
 
 @contextlib.contextmanager
-def _naming(name: str, config: Mapping[str, Any]) -> Iterator[None]:
+def _naming(name: str, recipe: recipe_lib.Recipe) -> Iterator[None]:
     """Names the environment of a run in errors about weights that fit no other one."""
     try:
         yield
     except ValueError as error:
-        if name == config.get("env"):
+        if name == recipe.environment:
             raise
         raise ValueError(
-            f"environment_name: got {name!r}, expected {config.get('env')!r}, in which "
-            f"the run trained, or one with its observations and actions: {error}"
+            f"environment_name: got {name!r}, expected {recipe.environment!r}, in "
+            "which the run trained, or one with its observations and actions: "
+            f"{error}"
         ) from error
 
 
-def _recipe(
+def _made(
     path: pathlib.Path, environment: Any, *, trust: bool, arguments: Mapping[str, Any]
-) -> tuple[Algorithm, dict[str, Any]]:
-    """Returns the algorithm of the run in a folder, without parts, and its config."""
-    run_files.check_run(path)
-    config = run_files.read_config(path / "config.json")
+) -> tuple[Algorithm, recipe_lib.Recipe]:
+    """Returns the algorithm of the run in a folder, without parts, and its recipe."""
+    recipe = run_folders.load_recipe(path)
     if not trust:
         takes_environment = environment is None
         run_folders.check_trusted(
-            path, config, "give trust=True", takes_environment=takes_environment
+            path, recipe, "give trust=True", takes_environment=takes_environment
         )
     with run_folders.naming(path):
-        _length_of(config)
         # Its weights are in its checkpoint; the run that it began with may be gone.
-        without = {**config, "initial_run": None}
-        algorithm = registry.algorithm_of(without, environment, **arguments)
-    run_folders.check_own_parts(path, config, algorithm.own_parts())
-    return algorithm, config
+        without = dataclasses.replace(recipe, initial_run=None)
+        algorithm = without.make(environment, **arguments)
+    run_folders.check_own_parts(path, recipe.own_parts, algorithm.own_parts())
+    return algorithm, recipe
 
 
 def load_policy(
-    config: Mapping[str, Any],
+    recipe: recipe_lib.Recipe,
     environment: Any,
     policy: str | os.PathLike,
     name: str,
@@ -139,29 +137,28 @@ def load_policy(
     """Builds a policy by the recipe of a run, with the weights of a saved policy.
 
     Args:
-      config: The run's configuration.
+      recipe: The run's recipe.
       environment: The environment that the policy acts in.
       policy: The folder of the saved policy.
       name: The environment's name.
 
     Raises:
-      ValueError: The configuration is none, or the weights belong to another policy.
+      ValueError: The recipe makes none, or the weights belong to another policy.
     """
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.saving import weights
 
-    played = {**config, "env": name, "initial_run": None}
-    algorithm = registry.algorithm_of(played, environment)
-    made = algorithm.make_initialized_agent().policy
-    with _naming(name, config):
+    played = dataclasses.replace(recipe, environment=name, initial_run=None)
+    made = played.make(environment).make_initialized_agent().policy
+    with _naming(name, recipe):
         weights.load(made, policy)
     return made
 
 
 def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
     """Restores the last checkpoint in a folder; returns the length of its run."""
+    length = run_folders.load_recipe(folder, type(algorithm)).length
     config = run_files.read_config(folder / "config.json")
-    length = _length_of(config)
     directory = train.RunDirectory(folder, config)
     train.Run(
         algorithm.loop,
@@ -187,10 +184,8 @@ def restore_longer(
       RunDirectoryError: The folder belongs to another run, or the run has not trained
         so long.
     """
-    begun = run_files.read_config(folder / "config.json")
-    fields = {k: x for k, x in algorithm.config().items() if k not in _LENGTHS}
-    lengths = {name: begun[name] for name in _LENGTHS if name in begun}
-    run_folders.open_folder(folder, {**fields, **lengths}, algorithm.defaults())
+    begun = run_folders.load_recipe(folder, type(algorithm))
+    run_folders.open_folder(folder, algorithm.recipe().with_length_of(begun))
     whole = restore(algorithm, folder)
     info = algorithm.loop.info()
     if not length.is_reached(info):
@@ -202,20 +197,11 @@ def restore_longer(
         )
 
 
-def has_trained_on(folder: pathlib.Path, length: run_length.RunLength) -> bool:
-    """Whether the run in a folder was begun with a greater length in the same unit."""
-    if not (folder / "config.json").exists():
+def has_trained_on(algorithm: Algorithm, length: run_length.RunLength) -> bool:
+    """Whether the run of an algorithm was begun with a greater length in a unit."""
+    folder = algorithm.logdir
+    if folder is None or not (folder / "config.json").exists():
         return False
-    with run_folders.naming(folder):
-        begun = _length_of(run_files.read_config(folder / "config.json"))
+    begun = run_folders.load_recipe(folder, type(algorithm)).length
     is_longer = begun.unit == length.unit and begun.total > length.total
     return is_longer and stopped_runs.find(folder, begun) is None
-
-
-def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:
-    steps = config.get("num_environment_steps")
-    if not steps and "num_iterations" not in config:
-        raise ValueError(
-            "num_iterations: expected the length of the run, got none; restore it."
-        )
-    return run_length.RunLength(None if steps else config["num_iterations"], steps)

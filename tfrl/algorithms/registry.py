@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import presets
 from tfrl.environments import suites
-from tfrl.train.runs import run_length
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -146,40 +145,3 @@ def settings_of(algorithm: type[Algorithm], preset: presets.Preset) -> dict[str,
     declared = {name for each in own for name in inspect.get_annotations(each)}
     taken = algorithm.setting_fields().keys() - declared
     return {name: x for name, x in preset.settings.items() if name in taken}
-
-
-def algorithm_of(
-    config: Mapping[str, Any], environment: Any = None, **arguments: Any
-) -> Algorithm:
-    """Returns the algorithm of a configuration, such as that of a run.
-
-    Args:
-      config: Its fields; see `Algorithm.config`. Names that are none are ignored.
-      environment: The environment to train in; None makes the environment `env`.
-      **arguments: Further arguments of the algorithm.
-
-    Raises:
-      ValueError: There is no such algorithm, or no environment.
-    """
-    kind = find(name_of(config))
-    name = config.get("env", "")
-    if environment is None and not name:
-        raise ValueError(
-            "environment: got none, and the run trained in one without a name; give "
-            "the environment."
-        )
-    values = {x: config[x] for x in config.keys() & kind.setting_fields().keys()}
-    make: Any = kind  # Its keywords are not known here.
-    made: Algorithm = make(
-        name if environment is None else environment,
-        settings=values,
-        **{
-            "environment_name": name,
-            "initial_run": config.get("initial_run"),
-            **arguments,
-        },
-    )
-    made.schedule_over(config.get("schedule_iterations"))
-    if steps := config.get("num_environment_steps"):
-        made.length = run_length.RunLength(None, steps)
-    return made

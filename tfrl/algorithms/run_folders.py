@@ -1,4 +1,4 @@
-"""The folders of runs, and the configurations of runs that earlier versions began."""
+"""The folders of runs, with the recipes in their config.json."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import functools
 import itertools
 import json
 import pathlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from tfrl import train
+from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms import registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
@@ -18,50 +19,59 @@ from tfrl.savers import checkpoint_names
 from tfrl.system import paths
 from tfrl.train.runs import run_files
 
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
+
 
 def open_folder(
     folder: pathlib.Path,
-    fields: Mapping[str, Any],
-    defaults: Mapping[str, Any],
+    recipe: recipe_lib.Recipe,
     *,
     overwrite: bool = False,
     **options: Any,
 ) -> train.RunDirectory:
     """Returns the folder of a run.
 
-    An earlier version may have begun the run there, with other fields: new fields at
-    their defaults may be missing, and fields of other algorithms may be there.
+    Args:
+      folder: The folder.
+      recipe: The run's recipe.
+      overwrite: Whether to remove the outputs of an earlier run first.
+      **options: Further arguments of `open_fields`.
+
+    Raises:
+      RunDirectoryError: The folder belongs to another run.
+      ValueError: A setting is a schedule, which config.json cannot hold.
+    """
+    for name, value in recipe.settings.items():
+        if callable(value):
+            raise ValueError(
+                f"{name}: got a schedule, {type(value).__name__}, but the config.json "
+                f"of a run, in {str(folder)!r}, holds no schedules; give a number, or "
+                "neither save nor give a logdir."
+            )
+    return open_fields(folder, recipe.to_json(), overwrite=overwrite, **options)
+
+
+def open_fields(
+    folder: pathlib.Path,
+    fields: dict[str, Any],
+    *,
+    overwrite: bool = False,
+    **options: Any,
+) -> train.RunDirectory:
+    """Returns the folder of runs that have these fields in common, such as a sweep's.
 
     Args:
       folder: The folder.
-      fields: The run's configuration.
-      defaults: The defaults of the algorithm's settings.
+      fields: The fields of its config.json.
       overwrite: Whether to remove the outputs of an earlier run first.
       **options: Further arguments of `train.RunDirectory`.
 
     Raises:
-      RunDirectoryError: The folder belongs to another run.
+      RunDirectoryError: The folder belongs to something else.
     """
-    fields = {"own_parts": "", **fields}
-    config = folder / "config.json"
     if overwrite:
         _check_removable(folder)
-    elif config.exists():
-        begun = run_files.read_config(config)
-        defaults = {
-            **defaults,
-            "own_parts": fields["own_parts"],
-        }
-        fields = {
-            name: value
-            for name, value in fields.items()
-            if name in begun or value != defaults.get(name, _NOTHING)
-        }
-        before, now = begun.get("initial_run"), fields.get("initial_run")
-        if before and now and is_same(pathlib.Path(now), str(before)):
-            fields["initial_run"] = before  # Earlier versions stored it as it was.
-        foreign = kinds().keys() - defaults.keys() - fields.keys()
-        fields |= {name: x for name, x in begun.items() if name in foreign}
     # A run may resume on another device.
     return train.RunDirectory(
         folder, fields, overwrite=overwrite, may_change=["device"], **options
@@ -69,7 +79,7 @@ def open_folder(
 
 
 def read(folder: pathlib.Path) -> dict[str, Any]:
-    """Returns the configuration of the run in a folder, for commands that look at it.
+    """Returns the fields of the config.json in a folder, for commands that look at it.
 
     A warning tells of fields whose values have other types than the settings of any
     algorithm with such a field; they are left out.
@@ -82,9 +92,50 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
     return run_files.read_config(folder / "config.json", kinds())
 
 
+def find_recipe(folder: pathlib.Path) -> recipe_lib.Recipe | None:
+    """Returns the recipe of the run in a folder; None if it names no algorithm.
+
+    Raises:
+      FileNotFoundError: There is no run in the folder.
+      RunDirectoryError: The configuration cannot be read.
+    """
+    return recipe_in(folder, read(folder))
+
+
+def recipe_in(folder: pathlib.Path, fields: dict[str, Any]) -> recipe_lib.Recipe | None:
+    """Does the same for the fields that `read` has returned."""
+    if registry.name_of(fields) not in registry.CLASSES:
+        return None
+    with naming(folder):
+        return recipe_lib.Recipe.from_json(fields)
+
+
+def load_recipe(
+    folder: pathlib.Path, algorithm: type[Algorithm] | None = None
+) -> recipe_lib.Recipe:
+    """Returns the recipe of the run in a folder, to go on with it.
+
+    Args:
+      folder: The folder.
+      algorithm: The class; None for that of the name in the folder.
+
+    Raises:
+      FileNotFoundError: There is no run in the folder.
+      RunDirectoryError: There is no recipe in its configuration.
+    """
+    run_files.check_run(folder)
+    fields = run_files.read_config(folder / "config.json")
+    with naming(folder):
+        if not fields.get("num_environment_steps") and "num_iterations" not in fields:
+            raise ValueError(
+                "num_iterations: expected the length of the run, got none; restore it."
+            )
+        return recipe_lib.Recipe.from_json(fields, algorithm)
+
+
 def check_trusted(
     folder: pathlib.Path,
-    config: Mapping[str, Any],
+    recipe: recipe_lib.Recipe,
     remedy: str,
     *,
     takes_environment: bool = True,
@@ -97,7 +148,7 @@ def check_trusted(
 
     Args:
       folder: The folder of the run.
-      config: Its configuration.
+      recipe: Its recipe.
       remedy: How to trust it, for the error.
       takes_environment: Whether the environment that it names is made.
 
@@ -105,35 +156,31 @@ def check_trusted(
       RunDirectoryError: It may do more.
     """
     file = folder / "config.json"
-    name = config.get("env")
-    if takes_environment and isinstance(name, str):
+    if takes_environment:
         try:
-            suites.check_trusted(name, file, remedy)
+            suites.check_trusted(recipe.environment, file, remedy)
         except ValueError as error:
             raise run_files.RunDirectoryError(str(error)) from None
-    algorithm = registry.name_of(config)
-    fields: Mapping[str, Any] = {}
-    if algorithm in registry.CLASSES:
-        fields = registry.find(algorithm).setting_fields()
+    fields, settings = recipe.algorithm.setting_fields(), recipe.settings
     held = max(_bytes_of_weights(folder), _MOST_UNSAVED)
-    for name in sorted(config.keys() & fields.keys()):
+    for name in sorted(settings):
         check = fields[name].metadata["check"]
-        if check in _SIZES and (size := _size_of(config[name])) > held:
+        if check in _SIZES and (size := _size_of(settings[name])) > held:
             raise run_files.RunDirectoryError(
-                f"{file}: {name} is {str(config[name])[:40]}, which needs at least "
+                f"{file}: {name} is {str(settings[name])[:40]}, which needs at least "
                 f"{size:,} bytes, and the weights of the run have {held:,}; if you "
                 f"trust it, {remedy}."
             )
 
 
 def check_reads_nothing(
-    folder: pathlib.Path, config: Mapping[str, Any], remedy: str
+    folder: pathlib.Path, recipe: recipe_lib.Recipe, remedy: str
 ) -> None:
     """Checks that to train a run again reads no files that its configuration names.
 
     Args:
       folder: The folder of the run.
-      config: Its configuration.
+      recipe: Its recipe.
       remedy: How to trust it, for the error.
 
     Raises:
@@ -141,10 +188,11 @@ def check_reads_nothing(
         than in the usual place.
     """
     usual = (None, "", f"{paths.RECORDINGS}/*.tfrecord")
-    for name in ("initial_run", "data"):
-        if config.get(name) not in usual:
+    read = {"initial_run": recipe.initial_run, "data": recipe.settings.get("data")}
+    for name, value in read.items():
+        if value not in usual:
             raise run_files.RunDirectoryError(
-                f"{folder / 'config.json'}: {name} is {str(config[name])[:200]!r}, "
+                f"{folder / 'config.json'}: {name} is {str(value)[:200]!r}, "
                 f"which would be read; if you trust it, {remedy}."
             )
 
@@ -189,22 +237,17 @@ def text_of_own_parts(folder: pathlib.Path, parts: str) -> str:
     return f"the run in {str(folder)!r} has parts of a program's own, {parts}"
 
 
-def check_own_parts(
-    folder: pathlib.Path, config: Mapping[str, Any], given: str
-) -> None:
+def check_own_parts(folder: pathlib.Path, begun: str, given: str) -> None:
     """Checks that a program gives the parts of its own with which a run was begun.
-
-    A run that an earlier version began does not name them.
 
     Args:
       folder: The folder of the run.
-      config: Its configuration.
+      begun: The names of the parts with which it was begun.
       given: The names of the parts that are given; see `Algorithm.own_parts`.
 
     Raises:
       RunDirectoryError: They are others.
     """
-    begun = config.get("own_parts", given)
     if begun == given:
         return
     if not begun:
@@ -284,9 +327,6 @@ def remove_outputs(folder: pathlib.Path) -> None:
     _check_removable(folder)
     train.RunDirectory(folder, {}, overwrite=True)
     (folder / "config.json").unlink()
-
-
-_NOTHING = object()
 
 
 @functools.cache

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 import pathlib
 import runpy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import registry
+from tfrl.algorithms.recipe import FIELDS, Recipe
 from tfrl.environments import suites
 from tfrl.train.runs import run_files
 
-# The fields of a run's config.json that are no settings.
-_OF_RUNS = (
-    "algorithm",
-    "env",
-    "initial_run",
-    "num_environment_steps",
-    "own_parts",
-    "schedule_iterations",
-)
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
 
 
-@functools.cache
-def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
-    """Returns the fields of a file, by name.
+def read(file: str, kind: type[Algorithm], *, trusts: bool) -> Recipe:
+    """Returns the recipe in a file.
 
     A JSON file holds an object of settings, such as the config.json of a run, or a
     preset, such as best.json of `tfrl tune`. The function `get_config()` of a Python
@@ -58,7 +50,7 @@ def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
             f"--config: got {file!r}, settings of {name!r}, expected some of "
             f"{kind.name!r}; run tfrl train {name}."
         )
-    known = [*kind.setting_fields(), *_OF_RUNS]
+    known = [*kind.setting_fields(), *FIELDS]
     for each in found:
         if each not in known and name in ("", kind.name):
             near = difflib.get_close_matches(each, known, n=1)
@@ -69,7 +61,7 @@ def read(file: str, kind: Any, *, trusts: bool) -> dict[str, Any]:
             )
     if not (trusts or path.suffix == ".py"):  # Which has run already.
         suites.check_trusted(found.get("env") or "", file, "give --trust")
-    return found
+    return Recipe.from_json(found, kind)
 
 
 def _content(path: pathlib.Path) -> dict[str, Any]:

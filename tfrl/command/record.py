@@ -27,7 +27,8 @@ from typing import Any
 from absl import flags
 
 from tfrl import datasets, environments
-from tfrl.algorithms import registry, run_folders
+from tfrl.algorithms import run_folders
+from tfrl.algorithms.recipe import Recipe
 from tfrl.command import parsing, saved_policy
 from tfrl.system import log, paths, quiet
 
@@ -53,10 +54,11 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
     output = _output(given, run, saved.env)
     quiet.quieten_tensorflow()
     environment = saved.make_environment(1)
-    settings = run_folders.read(run) if (run / "config.json").exists() else {}
+    has_config = (run / "config.json").exists()
+    recipe = run_folders.find_recipe(run) if has_config else None
     recordings = datasets.recordings
     if given.replay:
-        frames = _replayed(environment, run, settings)
+        frames = _replayed(environment, run, recipe)
     else:
         policy = saved.load(environment)
         frames = recordings.play(environment, policy, given.num_episodes, saved.seed)
@@ -67,7 +69,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
             output,
             # A replay buffer may begin long after the episode that was seeded.
             seed=None if given.replay else saved.seed,
-            algorithm_name=registry.name_of(settings),
+            algorithm_name=recipe.algorithm.name if recipe else "",
         )
         output = str(datasets.minari_folder(output))
         written = datasets.load_minari(output)
@@ -110,15 +112,20 @@ def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str
 
 
 def _replayed(
-    environment: environments.TFEnvironment, run: pathlib.Path, settings: dict[str, Any]
+    environment: environments.TFEnvironment, run: pathlib.Path, recipe: Recipe | None
 ) -> Iterator[Any]:
     """Returns the frames of the replay buffer in a run's last checkpoint."""
-    if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
+    settings = {} if recipe is None else recipe.settings
+    if (
+        recipe is None
+        or settings.get("num_envs") != 1
+        or "replay_capacity" not in settings
+    ):
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
             "one environment, as `tfrl train sac` makes it with --num_envs=1."
         )
-    algorithm: Any = registry.algorithm_of(settings, environment)
+    algorithm: Any = recipe.make(environment)
     return datasets.recordings.from_checkpoint(
         run / "checkpoints",
         datasets.recordings.frame_spec(environment),

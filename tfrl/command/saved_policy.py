@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
-from tfrl.algorithms import learning, registry, run_folders, worlds
+from tfrl.algorithms import learning, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
+from tfrl.algorithms.recipe import Recipe
 from tfrl.command import parsing, program
 from tfrl.environments import suites
 from tfrl.train.runs import run_files
@@ -61,15 +62,15 @@ class Saved(NamedTuple):
       seed: The seed to play with.
       environment: The further arguments of `worlds.make_environment`, as the run had
         them: with `num_action_bins`, the policy returns the number of a bin.
-      config: The configuration of its run, by which the policy is built again; None
-        for a policy whose SavedModel runs, which the user trusts.
+      recipe: The recipe of its run, by which the policy is built again; None for a
+        policy whose SavedModel runs, which the user trusts.
     """
 
     path: pathlib.Path
     env: str
     seed: int
     environment: dict[str, Any]
-    config: dict[str, Any] | None
+    recipe: Recipe | None
 
     def make_environment(self, num_envs: int) -> Any:
         """Makes so many environments, which are stepped together."""
@@ -83,10 +84,10 @@ class Saved(NamedTuple):
         Args:
           environment: The environment that it acts in.
         """
-        if self.config is None:
+        if self.recipe is None:
             return _load_graph(self.path)
         try:
-            return learning.load_policy(self.config, environment, self.path, self.env)
+            return learning.load_policy(self.recipe, environment, self.path, self.env)
         except (TypeError, ValueError) as error:
             raise ValueError(f"--policy: {error}") from error
 
@@ -112,69 +113,91 @@ def _load_graph(path: pathlib.Path) -> Any:
 
 def find(given: flags.FlagValues, folder: str | None) -> Saved:
     """Returns the policy of the run in a folder, or the one that the flags name."""
-    if not given.policy and not folder:
-        raise ValueError(
-            "folder: expected the folder of a run, got none; give one, such as "
-            "logs/dqn_CartPole-v1_0, or --policy=FOLDER and --env=NAME."
-        )
-    path = pathlib.Path(given.policy or f"{folder}/policy")
-    files = "saved_model.pb", "variables/variables.index"
-    if not any((path / file).exists() for file in files):
-        if not given.policy:
-            run_files.check_run(path.parent)
-        raise ValueError(
-            "--policy: expected a folder with variables and a saved_model.pb, got "
-            f"{str(path)!r}; training writes one to FOLDER/policy after its first "
-            "evaluation."
-        )
+    path = _find_files(given.policy, folder)
     # Else the run's folder is the folder that holds the policy, if any.
     run = pathlib.Path(folder or path.parent)
-    settings = run_folders.read(run) if (run / "config.json").exists() else {}
-    name = given.env or settings.get("env")
+    config = run / "config.json"
+    fields = run_folders.read(run) if config.exists() else {}
+    recipe = run_folders.recipe_in(run, fields)
+    name = given.env or fields.get("env")
     if not name:
-        config = run / "config.json"
         lack = "names none" if config.exists() else "is not there"
         raise ValueError(
             f"--env: expected the environment's name, got none, and {config} {lack}; "
             "give --env=NAME."
         )
     if not given.trust:
-        run_files.check_tree(path)
-        run_folders.check_trusted(
-            run, settings, "give --trust", takes_environment=not given.env
-        )
+        _check_trusted(path, run, recipe, name_in_run="" if given.env else name)
     suites.find_action_space(name)  # It checks the name.
-    own = worlds.own_settings(settings)
-    has_recipe = registry.name_of(settings) in registry.CLASSES
-    if has_recipe:
+    options = worlds.own_settings(fields)
+    if recipe is not None:
         with run_folders.naming(run):
-            own["fit"] = registry.algorithm_of(settings, name).world.fit
-    if not has_recipe or settings.get("own_parts"):
-        _check_trusted(path, run, settings, trusts=given.trust)
-        settings = {}
+            options["fit"] = recipe.make(name).world.fit
     seed = 123_456 if given.seed is None else given.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
-    return Saved(path, name, seed, own, settings or None)
+    is_buildable = recipe is not None and not recipe.own_parts
+    return Saved(path, name, seed, options, recipe if is_buildable else None)
+
+
+def _find_files(policy: str | None, folder: str | None) -> pathlib.Path:
+    """Returns the folder of a saved policy.
+
+    Args:
+      policy: What `--policy` names.
+      folder: The folder of the run.
+
+    Raises:
+      ValueError: Neither is given, or there is no policy.
+    """
+    if not policy and not folder:
+        raise ValueError(
+            "folder: expected the folder of a run, got none; give one, such as "
+            "logs/dqn_CartPole-v1_0, or --policy=FOLDER and --env=NAME."
+        )
+    path = pathlib.Path(policy or f"{folder}/policy")
+    files = "saved_model.pb", "variables/variables.index"
+    if any((path / file).exists() for file in files):
+        return path
+    if not policy:
+        run_files.check_run(path.parent)
+    raise ValueError(
+        "--policy: expected a folder with variables and a saved_model.pb, got "
+        f"{str(path)!r}; training writes one to FOLDER/policy after its first "
+        "evaluation."
+    )
 
 
 def _check_trusted(
-    path: pathlib.Path,
-    run: pathlib.Path,
-    settings: Mapping[str, Any],
-    *,
-    trusts: bool,
+    path: pathlib.Path, run: pathlib.Path, recipe: Recipe | None, *, name_in_run: str
 ) -> None:
-    """Raises a ValueError if a SavedModel would run that the user does not trust."""
-    parts = settings.get("own_parts")
-    why = (
-        run_folders.text_of_own_parts(run, parts)
-        if parts
-        else f"{run / 'config.json'} has no algorithm of tfrl"
-    )
-    if not trusts:
-        raise ValueError(
-            f"--policy: {why}, so that the policy cannot be built by its settings, and "
-            f"the graph in {path / 'saved_model.pb'} would run, which may do anything; "
-            "give --trust if you trust the file, or load the run in the program with "
-            "its parts: tfrl.load(FOLDER, network=...)."
+    """Checks what a policy's folder would make this process do.
+
+    Args:
+      path: The policy's folder.
+      run: The run's folder.
+      recipe: The run's recipe; None if it has none.
+      name_in_run: The environment that its config.json names; empty if it is not made.
+
+    Raises:
+      ValueError: It would run a module, or a graph, that the user does not trust.
+    """
+    run_files.check_tree(path)
+    if recipe is not None:
+        run_folders.check_trusted(
+            run, recipe, "give --trust", takes_environment=bool(name_in_run)
         )
+    else:
+        suites.check_trusted(name_in_run, run / "config.json", "give --trust")
+    if recipe is not None and not recipe.own_parts:
+        return
+    why = (
+        f"{run / 'config.json'} has no algorithm of tfrl"
+        if recipe is None
+        else run_folders.text_of_own_parts(run, recipe.own_parts)
+    )
+    raise ValueError(
+        f"--policy: {why}, so that the policy cannot be built by its settings, and "
+        f"the graph in {path / 'saved_model.pb'} would run, which may do anything; "
+        "give --trust if you trust the file, or load the run in the program with "
+        "its parts: tfrl.load(FOLDER, network=...)."
+    )

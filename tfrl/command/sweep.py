@@ -16,11 +16,11 @@ import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from absl import flags
 
-from tfrl.algorithms import comparing, registry
+from tfrl.algorithms import comparing
 from tfrl.command import interrupts, parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
@@ -28,12 +28,15 @@ from tfrl.experiments import children, single, sweeps
 from tfrl.system import log, paths, quiet
 from tfrl.train.runs import finished_runs, run_files
 
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
+
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
 _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 
-def main(kind: Any, words: list[str]) -> None:
+def main(kind: type[Algorithm], words: list[str]) -> None:
     """Trains the runs of an algorithm by the flags in some words, and compares them."""
     swept = take_values(words, kind)
     given = train_command.define_flags(kind)
@@ -48,7 +51,7 @@ def main(kind: Any, words: list[str]) -> None:
     )
 
 
-def take_values(words: list[str], kind: Any) -> dict[str, list[str]]:
+def take_values(words: list[str], kind: type[Algorithm]) -> dict[str, list[str]]:
     """Returns the values of each setting that has several; leaves the first in `words`.
 
     Args:
@@ -68,7 +71,9 @@ def take_values(words: list[str], kind: Any) -> dict[str, list[str]]:
     return found
 
 
-def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> None:
+def _run(
+    kind: type[Algorithm], given: flags.FlagValues, swept: dict[str, list[str]]
+) -> None:
     """Trains the runs, and writes and prints their comparison.
 
     Args:
@@ -80,10 +85,10 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         seed = given["seed"].value
         raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
     seeds = _seeds(given.seeds)
-    first = train_command.make_recipe(kind, given)
-    single.check_environment(first)
+    first = train_command.recipe_of(kind, given)
+    single.check_environment(first.make())
     quiet.quieten_tensorflow()
-    name = paths.file_name(f"sweep_{kind.name}_{first.world.name}")
+    name = paths.file_name(f"sweep_{kind.name}_{first.environment}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
     run_files.check_links(folder)
     parsed = {
@@ -97,9 +102,11 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
         place = folder / "runs" / paths.file_name(label)
         settings = {name: parsed[name, text] for name, text in own.items()}
-        members.append(sweeps.Member(place, _config(first, settings, seed)))
+        with log.silenced():
+            recipe = first.changed(**settings, seed=seed)
+        members.append(sweeps.Member(place, recipe))
     # The empty text is the least.
-    reason = max(sweeps.why_in_processes(member.config) for member in members)
+    reason = max(sweeps.why_in_processes(member.recipe) for member in members)
     with sweeps.folder_of(folder, first, swept, members, given.overwrite):
         with interrupts.resumable():
             if reason:
@@ -132,20 +139,6 @@ def _seeds(text: str) -> list[int]:
     return found
 
 
-def _config(first: Any, swept: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Returns the configuration of a run with own values of some settings, checked.
-
-    Args:
-      first: The algorithm with the values that all runs have.
-      swept: The values of some settings.
-      seed: The seed.
-    """
-    recipe = registry.algorithm_of({**first.config(), **swept, "seed": seed})
-    if steps := recipe.length.num_environment_steps:
-        recipe.train_for(steps)
-    return recipe.config()
-
-
 def _train_in_processes(
     members: Sequence[sweeps.Member], reason: str, given: flags.FlagValues
 ) -> None:
@@ -156,7 +149,7 @@ def _train_in_processes(
         flush=True,
     )
     options = train_command.options_of(given)
-    runs = [children.ChildRun(x.folder, x.config, options) for x in members]
+    runs = [children.ChildRun(x.folder, x.recipe, options) for x in members]
 
     def report(number: int, status: int) -> None:
         ending = "ended" if status == 0 else f"ended with status {status}"
@@ -171,14 +164,13 @@ def _train_in_programs(
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
-    parts = sweeps.programs(members)
+    parts, name = sweeps.programs(members), members[0].recipe.environment
     few, why = "one program", ""
     if len(parts) > 1:
         few = f"{len(parts)} programs, one after another"
         why = "; runs of a program differ in seeds and in numbers that it can read"
     print(
-        f"{len(members)} runs in {few}, since {members[0].config['env']} is written in "
-        f"TensorFlow{why}.",
+        f"{len(members)} runs in {few}, since {name} is written in TensorFlow{why}.",
         flush=True,
     )
     for part in parts:

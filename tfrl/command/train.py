@@ -9,15 +9,17 @@ run that was interrupted or killed.
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from tfrl import train as train_lib
-from tfrl.algorithms import presets, registry
+from tfrl.algorithms import registry
+from tfrl.algorithms.recipe import Recipe
 from tfrl.command import (
     config_files,
     errors,
@@ -48,7 +50,7 @@ def start(algorithm: str | type[Algorithm], text: str) -> None:
     main(kind, sys.argv[1:], text)
 
 
-def main(kind: Any, words: Sequence[str], text: str | None = None) -> None:
+def main(kind: type[Algorithm], words: Sequence[str], text: str | None = None) -> None:
     """Trains an algorithm by the flags in some words.
 
     Args:
@@ -63,7 +65,7 @@ def main(kind: Any, words: Sequence[str], text: str | None = None) -> None:
     )
 
 
-def define_flags(kind: Any) -> flags.FlagValues:
+def define_flags(kind: type[Algorithm]) -> flags.FlagValues:
     """Returns the flags of commands that train an algorithm."""
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
@@ -124,7 +126,9 @@ def add_actor_flags(given: flags.FlagValues, name: str) -> None:
     parsing.add_fields(given, actors.ActorSettings.setting_fields())
 
 
-def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> str:
+def help_text(
+    kind: type[Algorithm], given: flags.FlagValues, text: str | None = None
+) -> str:
     """Returns the help, with the settings for the environment that is given."""
     name = kind.name
     first = text or (
@@ -136,7 +140,7 @@ def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> st
     )
     try:
         with log.silenced():
-            recipe = make_recipe(kind, given)
+            recipe = recipe_of(kind, given)
     except (TypeError, ValueError) as error:
         errors.exit_with(str(error))
     fields = kind.setting_fields()
@@ -144,15 +148,14 @@ def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> st
         (f"--{field}={value}", fields[field].metadata["text"])
         for field, value in recipe.settings.items()
     ]
-    where = given.env or recipe.world.name
     return (
         f"{flag_help.text(first, given, fields)}\n\n"
-        f"Settings, {name} for {where}:\n{flag_help.table(rows)}"
+        f"Settings, {name} for {recipe.environment}:\n{flag_help.table(rows)}"
     )
 
 
-def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
-    """Returns the algorithm that the flags describe, with its length and its folder.
+def recipe_of(kind: type[Algorithm], given: flags.FlagValues) -> Recipe:
+    """Returns the recipe that flags describe: a file's or a preset's, with changes.
 
     Args:
       kind: The algorithm's class.
@@ -162,49 +165,26 @@ def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
       ValueError: A setting is wrong, or a file or a preset is for another algorithm.
     """
     typed = parsing.typed(given)
-    file, name = typed.get("config"), typed.get("preset")
-    if file and name:
+    file, preset, name = (typed.get(x) or "" for x in ("config", "preset", "env"))
+    if file and preset:
         raise ValueError(
-            f"preset: got {name!r}, and the settings of {file!r}; give one of them."
+            f"preset: got {preset!r}, and the settings of {file!r}; give one of them."
         )
-    if "num_iterations" in typed and "num_environment_steps" in typed:
-        raise ValueError(
-            f"num_environment_steps: got {typed['num_environment_steps']}, and "
-            f"{typed['num_iterations']} num_iterations; give one of them."
-        )
-    trusts = "env" in typed or bool(typed.get("trust"))
-    config = config_files.read(file, kind, trusts=trusts) if file else {}
-    own = {**config, **typed}
-    environment = own.get("env") or ""
-    has_actors = bool(typed.get("num_actors"))
-    if name and not environment:
-        environment = presets.named(name, kind.name, kind.relative).environment
-    elif has_actors and not (name or file):
-        found = presets.find_with_actors(
-            kind.name, environment or kind.environment_name
-        )
-        name = "" if found is None else found.name
-    fields = kind.setting_fields()
-    recipe = kind(
-        environment or kind.environment_name,
-        preset=name or "",
-        settings={x: config[x] for x in config.keys() & fields} if file else None,
-        initial_run=own.get("initial_run"),
-        **{x: typed[x] for x in typed.keys() & fields},
-    )
-    steps = own.get("num_environment_steps")
-    if steps is not None and "num_iterations" not in typed:
-        recipe.train_for(steps)
-    recipe.write_to(
-        given.logdir or folder_of(f"{kind.name}{'_actors' * has_actors}", recipe)
-    )
-    return recipe
+    if file:
+        trusts = bool(name or typed.get("trust"))
+        base = config_files.read(file, kind, trusts=trusts)
+    else:
+        has_actors = bool(typed.get("num_actors"))
+        base = Recipe.of(kind, name, preset, has_actors=has_actors)
+    lengths = {"initial_run", "num_environment_steps"}
+    changes = typed.keys() & (kind.setting_fields().keys() | lengths)
+    return base.changed(environment=name, **{x: typed[x] for x in changes})
 
 
-def folder_of(name: str, recipe: Any) -> pathlib.Path:
-    """Returns the folder of a run, by default a separate one for each seed."""
-    words = f"{name}_{recipe.world.name}_{recipe.seed}"
-    return pathlib.Path("logs", paths.file_name(words))
+def folder_of(given: flags.FlagValues, name: str, recipe: Recipe) -> pathlib.Path:
+    """Returns the folder of `--logdir`, by default a separate one for each seed."""
+    words = f"{name}_{recipe.environment}_{recipe.settings['seed']}"
+    return pathlib.Path(given.logdir or pathlib.Path("logs", paths.file_name(words)))
 
 
 def options_of(given: flags.FlagValues) -> dict[str, Any]:
@@ -219,18 +199,18 @@ def options_of(given: flags.FlagValues) -> dict[str, Any]:
     }
 
 
-def run(kind: Any, given: flags.FlagValues) -> None:
+def run(kind: type[Algorithm], given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
-    options = options_of(given)
-    recipe = make_recipe(kind, given)
+    options, recipe = options_of(given), recipe_of(kind, given)
     if "num_actors" in given and given["num_actors"].value:
-        options |= _actor_arguments(recipe, given)
-        result = distributed.train(recipe, **options)
+        folder = folder_of(given, f"{kind.name}_actors", recipe)
+        result = _train_with_actors(recipe, folder, given, options)
     else:
+        folder = folder_of(given, kind.name, recipe)
         make_loggers = tracking.loggers_of(given["track"].value)
         _name_idle_flags(given)
-        result = single.train(recipe, make_loggers=make_loggers, **options)
-    report(result, recipe.logdir)
+        result = single.train(recipe, folder, make_loggers=make_loggers, **options)
+    report(result, folder)
 
 
 def _name_idle_flags(given: flags.FlagValues) -> None:
@@ -241,35 +221,37 @@ def _name_idle_flags(given: flags.FlagValues) -> None:
         log.info(f"{', '.join(idle)} {verb} nothing without actors; set --num_actors.")
 
 
-def _actor_arguments(recipe: Any, given: flags.FlagValues) -> dict[str, Any]:
-    """Returns the arguments of `distributed.train` that only runs with actors have.
+def _train_with_actors(
+    recipe: Recipe,
+    folder: pathlib.Path,
+    given: flags.FlagValues,
+    options: Mapping[str, Any],
+) -> train_lib.RunResult | None:
+    """Trains with actors in processes.
 
     Raises:
-      ValueError: Another argument is for a run in one process alone.
+      ValueError: A flag is for a run in one process alone.
     """
     if track := given["track"].value:
         raise ValueError(
             f"track: got {track!r}, but a run of actors and a learner logs "
             "to its folder alone; leave it out, or train in one process without actors."
         )
-    if steps := recipe.length.num_environment_steps:
+    if steps := recipe.num_environment_steps:
         raise ValueError(
             f"num_environment_steps: got {steps} with actors, whose length is a number "
             "of updates; give --num_iterations."
         )
-    names = (
-        "num_actors",
-        "num_shards",
-        "num_learners",
-        "evaluator",
-        "launcher",
-        "address",
-        "schedule",
-    )
     typed, fields = parsing.typed(given), actors.ActorSettings.setting_fields()
-    usual = (recipe.preset and recipe.preset.actors) or {}
-    settings = {**usual, **{x: typed[x] for x in typed.keys() & fields}}
-    return {"settings": settings, **{name: given[name].value for name in names}}
+    settings = {
+        **(recipe.actors or {}),
+        **{name: typed[name] for name in typed.keys() & fields},
+        **{name: given[name].value for name in ("num_shards", "schedule")},
+    }
+    names = ("num_actors", "num_learners", "evaluator", "launcher", "address")
+    arguments: dict[str, Any] = {name: given[name].value for name in names}
+    recipe = dataclasses.replace(recipe, actors=settings)
+    return distributed.train(recipe, folder, **arguments, **options)
 
 
 def report(result: train_lib.RunResult | None, folder: pathlib.Path) -> None:

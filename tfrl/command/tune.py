@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -24,14 +24,17 @@ from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
 from tfrl.system import log, quiet
 
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
 
-def main(kind: Any, words: Sequence[str]) -> None:
+
+def main(kind: type[Algorithm], words: Sequence[str]) -> None:
     """Tunes an algorithm by the flags in some words, and prints the best settings."""
     given = _define_flags(kind)
     program.start(given, words, lambda: _run(kind, given), lambda: _help(kind, given))
 
 
-def _define_flags(kind: Any) -> flags.FlagValues:
+def _define_flags(kind: type[Algorithm]) -> flags.FlagValues:
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
         logdir="Folder of the search, by default in logs.",
@@ -66,12 +69,12 @@ def _define_flags(kind: Any) -> flags.FlagValues:
     return given
 
 
-def _help(kind: Any, given: flags.FlagValues) -> str:
+def _help(kind: type[Algorithm], given: flags.FlagValues) -> str:
     ranges = [name for name in given if name.startswith("search.")]
     return flag_help.text(_text(kind), given, [*kind.setting_fields(), *ranges])
 
 
-def _text(kind: Any) -> str:
+def _text(kind: type[Algorithm]) -> str:
     """Returns the text before the flags in the help of an algorithm."""
     name = kind.name
     ranges = "\n".join(
@@ -91,9 +94,9 @@ Without --search, settings with a * are not searched: their trials are processes
 {ranges}"""
 
 
-def _run(kind: Any, given: flags.FlagValues) -> None:
-    recipe = train_command.make_recipe(kind, given)
-    steps = recipe.length.num_environment_steps
+def _run(kind: type[Algorithm], given: flags.FlagValues) -> None:
+    recipe = train_command.recipe_of(kind, given)
+    steps = recipe.num_environment_steps
     searched = _searched(kind, given)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()
@@ -105,8 +108,7 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
     quiet.quieten_tensorflow()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    environment = recipe.world.name
-    folder = given.logdir or train_command.folder_of(f"tune_{kind.name}", recipe)
+    folder = train_command.folder_of(given, f"tune_{kind.name}", recipe)
     same = ("trials", "num_evaluations", "best", "seeds", "slots", "processes")
     values: dict[str, Any] = {
         name: given[name].value for name in (*same, "storage", "sampler", "overwrite")
@@ -114,7 +116,7 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
     with interrupts.resumable():
         result = tune.tune(
             kind,
-            environment,
+            recipe.environment,
             num_environment_steps=steps,
             search=searched,
             pruner=given.pruner if given["pruner"].present else None,
@@ -130,7 +132,7 @@ def _run(kind: Any, given: flags.FlagValues) -> None:
     print(f"Outputs: {folder}")
 
 
-def _searched(kind: Any, given: flags.FlagValues) -> search.Given:
+def _searched(kind: type[Algorithm], given: flags.FlagValues) -> search.Given:
     """Returns the settings that the flags name, with their ranges."""
     ranges = {
         name.removeprefix("search."): given[name].value

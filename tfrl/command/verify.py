@@ -36,9 +36,10 @@ def main(words: Sequence[str]) -> None:
             )
         folder = pathlib.Path(folders[0])
         if not given["trust"].value:
-            config = run_folders.read(folder)
-            run_folders.check_trusted(folder, config, "give --trust")
-            run_folders.check_reads_nothing(folder, config, "give --trust")
+            recipe = run_folders.find_recipe(folder)
+            if recipe is not None:
+                run_folders.check_trusted(folder, recipe, "give --trust")
+                run_folders.check_reads_nothing(folder, recipe, "give --trust")
         found = verification.verify(folder, given.max_hours)
         log.say(found.text)
         if not found.is_same:

@@ -7,10 +7,11 @@ are valid in JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tfrl import distribute, environments, replay_service
-from tfrl.algorithms import registry, run_settings, worlds
+from tfrl.algorithms import run_settings, worlds
+from tfrl.algorithms.recipe import Recipe
 from tfrl.algorithms.settings import (
     FROM_0,
     SIZE,
@@ -65,28 +66,27 @@ class ActorSettings(Dataclasses):
             self.check_setting(name, value)
             setattr(self, name, value)
 
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """Returns the settings of a recipe's actors."""
+        given = recipe.actors or {}
+        return cls(**{name: given[name] for name in given.keys() & cls._settings})
 
-def check(config: Mapping[str, Any]) -> None:
-    """Checks that an algorithm can be trained with actors.
 
-    Args:
-      config: Its configuration; see `registry.algorithm_of`.
-
-    Raises:
-      ValueError: It cannot.
-    """
-    name = registry.name_of(config)
+def check(recipe: Recipe) -> None:
+    """Raises a ValueError if a recipe cannot be trained with actors."""
+    name = recipe.algorithm.name
     if name not in OF_REPLAY + OF_QUEUE:
         known = ", ".join(map(repr, OF_REPLAY + OF_QUEUE))
         raise ValueError(
             f"num_actors: got some for {name!r}, expected one of {known} with actors; "
             "leave it out."
         )
-    suites.check_actors(config["env"])
+    suites.check_actors(recipe.environment)
 
 
 def check_rounds(
-    algorithm: Algorithm, actors: Mapping[str, Any], num_actors: int
+    algorithm: Algorithm, settings: ActorSettings, num_actors: int
 ) -> None:
     """Checks that updates of a run in lockstep are whole rounds, before it starts.
 
@@ -94,7 +94,7 @@ def check_rounds(
 
     Args:
       algorithm: The algorithm.
-      actors: The values of `ActorSettings`.
+      settings: The settings of the actors.
       num_actors: The number of actors.
 
     Raises:
@@ -102,7 +102,7 @@ def check_rounds(
     """
     if algorithm.name not in OF_QUEUE:
         return
-    settings, num_envs = ActorSettings(**actors), algorithm.settings["num_envs"]
+    num_envs = algorithm.settings["num_envs"]
     length = algorithm.steps_per_iteration // num_envs
     if settings.pull_period % length:
         raise ValueError(
@@ -122,24 +122,21 @@ def check_rounds(
 
 
 def make_experiment(
-    config: Mapping[str, Any], actors: Mapping[str, Any], **options: bool
+    recipe: Mapping[str, Any], **options: bool
 ) -> distribute.Experiment:
-    """Makes the experiment of a configuration.
+    """Makes the experiment of a recipe.
 
     Args:
-      config: The fields of the configuration, valid in JSON; see
-        `registry.algorithm_of`.
-      actors: The values of `ActorSettings`.
+      recipe: The fields of the recipe, with its `actors`; see `Recipe.to_json`.
       **options: Arguments of `run_settings.make` other than the algorithm's parts.
 
     Raises:
       ValueError: The algorithm cannot be trained with actors, or a setting is wrong.
     """
-    check(config)
-    settings = ActorSettings(**actors)
-    made = registry.algorithm_of(config)
-    make = _of_replay if made.name in OF_REPLAY else _of_queue
-    return make(made, settings, options)
+    own = Recipe.from_json(recipe)
+    check(own)
+    make = _of_replay if own.algorithm.name in OF_REPLAY else _of_queue
+    return make(own.make(), ActorSettings.of(own), options)
 
 
 def _of_queue(

@@ -6,7 +6,7 @@ import json
 import pathlib
 import sys
 
-from tfrl.algorithms import registry
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import single
 from tfrl.system import interrupts, threads
 
@@ -15,9 +15,9 @@ def main() -> None:
     """Trains it in the folder of the file."""
     threads.set_up()
     path = pathlib.Path(sys.argv[1])
-    recipe = json.loads(path.read_text(encoding="utf-8"))
-    algorithm = registry.algorithm_of(recipe["config"], logdir=path.parent)
-    result = single.train(algorithm, **recipe["options"])
+    job = json.loads(path.read_text(encoding="utf-8"))
+    recipe = Recipe.from_json(job["recipe"])
+    result = single.train(recipe, path.parent, **job["options"])
     if result is not None and not (result.finished or result.stopped_by):
         sys.exit(interrupts.exit_status())
 

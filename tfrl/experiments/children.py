@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tfrl.algorithms.recipe import Recipe
 from tfrl.system import files, interrupts, jobs
 
 
@@ -19,13 +20,13 @@ class ChildRun(NamedTuple):
 
     Attributes:
       folder: Its folder.
-      config: Its configuration; see `registry.algorithm_of`.
+      recipe: What it is made by.
       options: Arguments of `single.train`.
       module: The module of its program.
     """
 
     folder: pathlib.Path
-    config: Mapping[str, Any]
+    recipe: Recipe
     options: Mapping[str, Any]
     module: str = "tfrl.experiments.child"
 
@@ -36,10 +37,10 @@ class ChildRun(NamedTuple):
 
     def job(self) -> jobs.Job:
         """Writes its recipe, and returns its command."""
-        recipe = self.folder.absolute() / "recipe.json"
-        content = {"config": dict(self.config), "options": dict(self.options)}
-        files.write_text(recipe, json.dumps(content, indent=2) + "\n")
-        return jobs.Job(self.module, [str(recipe)], self.output)
+        path = self.folder.absolute() / "recipe.json"
+        content = {"recipe": self.recipe.to_json(), "options": dict(self.options)}
+        files.write_text(path, json.dumps(content, indent=2) + "\n")
+        return jobs.Job(self.module, [str(path)], self.output)
 
 
 def train_all(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+import pathlib
+from typing import Any
 
 from tfrl import distribute
 from tfrl import train as train_lib
 from tfrl.algorithms import run_folders
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import actors, single
 from tfrl.system import log
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
 
 _WHERE = {
     "local": "processes on this host",
@@ -22,16 +20,14 @@ _WHERE = {
 
 
 def train(
-    algorithm: Algorithm,
-    settings: Mapping[str, Any],
+    recipe: Recipe,
+    folder: pathlib.Path,
     *,
     num_actors: int,
-    num_shards: int = 1,
     num_learners: int = 1,
     evaluator: bool = False,
     launcher: str = "local",
     address: str | None = None,
-    schedule: Literal["free", "lockstep"] = "free",
     overwrite: bool = False,
     continue_stopped: bool = False,
     **options: bool,
@@ -39,15 +35,15 @@ def train(
     """Trains for `num_iterations` updates, or resumes such a run.
 
     Args:
-      algorithm: The algorithm, with a `logdir` and without parts.
-      settings: The values of `actors.ActorSettings`.
+      recipe: What the run is made by, with the settings of its `actors`, the number
+        `num_shards` of replay servers, and the `schedule`, "free" or "lockstep"; see
+        `distribute.run_distributed`.
+      folder: Its folder.
       num_actors: The number of processes that collect.
-      num_shards: The number of replay servers.
       num_learners: The number of learners.
       evaluator: Whether a process of its own evaluates.
       launcher: What starts the processes: "local", "ray" or "command".
       address: The address of Ray's cluster, or of this host for the others.
-      schedule: "free" or "lockstep"; see `distribute.run_distributed`.
       overwrite: Whether to remove the outputs of an earlier run first.
       continue_stopped: Whether a run that a callback has stopped continues.
       **options: Further arguments of `run_settings.make`.
@@ -59,32 +55,21 @@ def train(
       ImportError: Ray is not installed.
       ValueError: The algorithm cannot be trained with actors, or a setting is wrong.
     """
-    if algorithm.initial_run:
+    if recipe.initial_run:
         raise ValueError(
-            f"initial_run: got {str(algorithm.initial_run)!r} with actors, expected "
+            f"initial_run: got {recipe.initial_run!r} with actors, expected "
             "none; train in one process, or leave it out."
         )
     host, port = _read_address(launcher, address)
-    config = {
-        **algorithm.config(),
-        "actors": dict(settings),
-        "num_shards": num_shards,
-        "schedule": schedule,
-    }
-    actors.check(config)
+    algorithm, given = recipe.make(), recipe.actors or {}
+    num_shards = given.get("num_shards", 1)
+    schedule = given.get("schedule", "free")
+    actors.check(recipe)
     if schedule == "lockstep":
-        actors.check_rounds(algorithm, settings, num_actors)
-
-    def folder() -> train_lib.RunDirectory:
-        assert algorithm.logdir is not None
-        return run_folders.open_folder(
-            algorithm.logdir, config, algorithm.defaults(), overwrite=overwrite
-        )
-
-    ended = single.ending(
-        algorithm, folder, is_new=overwrite, continues=continue_stopped
-    )
-    if ended:
+        actors.check_rounds(algorithm, actors.ActorSettings.of(recipe), num_actors)
+    if ended := single.ending(
+        recipe, folder, is_new=overwrite, continues=continue_stopped
+    ):
         log.info(ended)
         return None
     single.check_environment(algorithm)
@@ -97,14 +82,13 @@ def train(
     parts = [f"{n} {name}{'s' * (n > 1)}" for name, n in numbers.items() if n]
     single.prepare_kernels(algorithm)
     arguments: dict[str, Any] = {
-        "config": config,
-        "actors": dict(settings),
+        "recipe": recipe.to_json(),
         **options,
         "continue_stopped": continue_stopped,
     }
     experiment = actors.make_experiment(**arguments)
     log.info(f"Starting {', '.join(parts)}: {_WHERE[launcher]}.")
-    directory = folder()
+    directory = run_folders.open_folder(folder, recipe, overwrite=overwrite)
     directory.lock()
     return distribute.run_distributed(
         experiment,

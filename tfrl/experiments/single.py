@@ -1,8 +1,9 @@
-"""Trains the run of an algorithm in its folder, as a command does."""
+"""Trains the run of a recipe in its folder, as a command does."""
 
 from __future__ import annotations
 
 import os
+import pathlib
 import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from absl import logging as absl_logging
 
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
+from tfrl.algorithms import run_folders
+from tfrl.algorithms.recipe import Recipe
 from tfrl.system import log, portable, quiet, threads
 from tfrl.train.runs import finished_runs, stopped_runs
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def train(
-    algorithm: Algorithm,
+    recipe: Recipe,
+    folder: pathlib.Path,
     *,
     overwrite: bool = False,
     continue_stopped: bool = False,
@@ -33,7 +37,8 @@ def train(
     A run that has ended, or that a callback has stopped, is found without TensorFlow.
 
     Args:
-      algorithm: The algorithm, with a `logdir` and without parts.
+      recipe: What the run is made by.
+      folder: Its folder.
       overwrite: Whether to remove the outputs of an earlier run first.
       continue_stopped: Whether a run that a callback has stopped continues.
       make_loggers: Returns further loggers for the run in a folder.
@@ -47,20 +52,14 @@ def train(
       ValueError: There is no such environment, or the algorithm does not choose its
         actions.
     """
-    ended = ending(
-        algorithm,
-        algorithm.open_folder,
-        is_new=overwrite,
-        continues=continue_stopped,
-    )
-    if ended:
+    algorithm = recipe.make(logdir=folder)
+    if ended := ending(recipe, folder, is_new=overwrite, continues=continue_stopped):
         log.info(ended)
         return None
     check_environment(algorithm)
     prepare_kernels(algorithm)
-    assert algorithm.logdir is not None
-    is_new = not algorithm.logdir.exists()
-    directory = algorithm.open_folder(overwrite=overwrite)
+    is_new = not folder.exists()
+    directory = run_folders.open_folder(folder, recipe, overwrite=overwrite)
     # Until the process ends, no other one may train there.
     directory.lock()
     try:
@@ -80,31 +79,25 @@ def train(
 
 
 def ending(
-    algorithm: Algorithm,
-    open_folder: Callable[[], train_lib.RunDirectory],
-    *,
-    is_new: bool,
-    continues: bool,
+    recipe: Recipe, folder: pathlib.Path, *, is_new: bool, continues: bool
 ) -> str:
     """Returns the message for a run that has ended; empty if it goes on.
 
     Args:
-      algorithm: The algorithm, with a `logdir`.
-      open_folder: Opens the folder of the run.
+      recipe: What the run is made by.
+      folder: Its folder.
       is_new: Whether an earlier run in the folder does not count.
       continues: Whether a run that a callback has stopped continues.
 
     Raises:
       RunDirectoryError: The folder belongs to another run.
     """
-    folder = algorithm.logdir
-    assert folder is not None
     if is_new or not (folder / "config.json").exists():
         return ""
-    iteration = open_folder().finished_iteration()
+    iteration = run_folders.open_folder(folder, recipe).finished_iteration()
     if iteration is not None:
         return finished_runs.text(iteration, folder)
-    stop = None if continues else stopped_runs.find(folder, algorithm.length)
+    stop = None if continues else stopped_runs.find(folder, recipe.length)
     return "" if stop is None else stop.text(folder)
 
 

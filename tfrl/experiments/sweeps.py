@@ -8,25 +8,24 @@ checkpoint, and its policy is the last one.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
 import pathlib
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import registry, run_folders
+from tfrl.algorithms import run_folders
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import one_program
 from tfrl.loggers import csv as csv_logger
 from tfrl.system import log
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
 
 
 class Member(NamedTuple):
@@ -34,22 +33,21 @@ class Member(NamedTuple):
 
     Attributes:
       folder: Its folder.
-      config: Its configuration; see `registry.algorithm_of`.
+      recipe: What it is made by.
     """
 
     folder: pathlib.Path
-    config: Mapping[str, Any]
+    recipe: Recipe
 
 
-def why_in_processes(config: Mapping[str, Any]) -> str:
+def why_in_processes(recipe: Recipe) -> str:
     """Returns why runs need separate processes; empty if one program suffices.
 
     Args:
-      config: The configuration of a run.
+      recipe: The recipe of a run.
     """
-    recipe = registry.algorithm_of(config)
-    why = one_program.obstacle(recipe, config["env"], ())
-    if not why and "initial_run" in config:
+    why = one_program.obstacle(recipe.make(), recipe.environment, ())
+    if not why and recipe.initial_run:
         return "they begin with another run's weights"
     return why
 
@@ -58,23 +56,23 @@ def programs(members: Sequence[Member]) -> list[list[Member]]:
     """Divides runs among programs, whose runs differ in seeds and live settings."""
     found: dict[str, list[Member]] = {}
     for member in members:
-        config = member.config
-        live = _live(config)
-        shared = {k: x for k, x in config.items() if k not in ("seed", *live)}
+        own = ("seed", *_live(member.recipe))
+        fields = member.recipe.to_json()
+        shared = {k: x for k, x in fields.items() if k not in own}
         found.setdefault(json.dumps(shared, sort_keys=True), []).append(member)
     return list(found.values())
 
 
-def _live(config: Mapping[str, Any]) -> set[str]:
+def _live(recipe: Recipe) -> set[str]:
     """Returns the settings in which runs of a program with this one may differ."""
-    live = registry.find(registry.name_of(config)).live_settings()
-    return {name for name in live if config[name] is not None}
+    live = recipe.algorithm.live_settings()
+    return {name for name in live if recipe.settings[name] is not None}
 
 
 @contextlib.contextmanager
 def folder_of(
     folder: pathlib.Path,
-    recipe: Algorithm,
+    recipe: Recipe,
     swept: Collection[str],
     members: Sequence[Member],
     overwrite: bool,
@@ -86,7 +84,7 @@ def folder_of(
 
     Args:
       folder: The folder.
-      recipe: The algorithm, with the settings that all runs have, and their length.
+      recipe: What all runs have, and their length.
       swept: The names of the settings in which they differ.
       members: The runs.
       overwrite: Whether to remove the outputs of an earlier sweep first.
@@ -95,15 +93,14 @@ def folder_of(
       RunDirectoryError: The folder belongs to another sweep.
     """
     is_new, names = not folder.exists(), {member.folder.name for member in members}
-    config = recipe.config()
     # Swept settings change the number of iterations of so many steps.
-    derived = ["num_iterations"] if "num_environment_steps" in config else []
-    own = {k: x for k, x in config.items() if k not in ("seed", *swept, *derived)}
+    derived = ["num_iterations"] if recipe.num_environment_steps else []
+    fields = recipe.to_json()
+    own = {k: x for k, x in fields.items() if k not in ("seed", *swept, *derived)}
     others = {path.name for path in (folder / "runs").glob("*")} - names
-    directory = run_folders.open_folder(
+    directory = run_folders.open_fields(
         folder,
         {"program": "sweep", "swept": sorted(swept), **own},
-        recipe.defaults(),
         overwrite=overwrite,
         may_grow=() if others else ("num_iterations", "num_environment_steps"),
         further_outputs=("compare.md", "compare.csv", "compare.png", "programs"),
@@ -137,36 +134,36 @@ def train_in_one_program(members: Sequence[Member], checkpoints: pathlib.Path) -
       RunDirectoryError: A folder belongs to another run.
       ValueError: A setting is wrong.
     """
-    first = members[0].config
-    kind = registry.find(registry.name_of(first))
+    recipe = members[0].recipe
+    first = recipe.settings
     differing = {
         name
-        for name in _live(first)
-        if any(config[name] != first[name] for _, config in members)
+        for name in _live(recipe)
+        if any(each.settings[name] != first[name] for _, each in members)
     }
-    make_loop = functools.partial(_make_loop, first, differing)
+    make_loop = functools.partial(_make_loop, recipe, differing)
     if not (members[0].folder / "config.json").exists():
         make_loop()  # Wrong settings show here, before a folder is made.
     missing = []
-    for folder, config in members:
-        place = run_folders.open_folder(folder, config, kind.defaults())
+    for folder, each in members:
+        place = run_folders.open_folder(folder, each)
         if place.finished_iteration() is None:
-            missing.append((place, config))
+            missing.append((place, each.settings))
     if not missing:
         return
     names = json.dumps([place.path.name for place, _ in missing])
-    own = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
-    swept = {name: [config[name] for _, config in missing] for name in differing}
+    program = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
+    swept = {name: [own[name] for _, own in missing] for name in differing}
     with train.device_scope(first["device"]):
         result = train.sweep(
             make_loop,
-            [config["seed"] for _, config in missing],
+            [own["seed"] for _, own in missing],
             swept,
             num_iterations=first["num_iterations"],
             eval_interval=first["eval_interval"],
             num_eval_episodes=first["num_eval_episodes"],
             callback=Progress(first["num_iterations"]),
-            directory=own,
+            directory=program,
             checkpoint_interval=first["checkpoint_interval"],
         )
     if pace := result.pace():
@@ -185,14 +182,15 @@ def train_in_one_program(members: Sequence[Member], checkpoints: pathlib.Path) -
 
 
 def _make_loop(
-    config: Mapping[str, Any],
+    recipe: Recipe,
     differing: Collection[str],
     seed: int = 0,
     **values: float,
-) -> Any:
-    """Makes one run's loop: a configuration with another seed and other values."""
-    own = {**config, "seed": seed, **values}
-    dynamics = one_program.find_dynamics(registry.algorithm_of(own), config["env"])
+) -> train.TrainingLoop:
+    """Makes one run's loop: a recipe with another seed and other values."""
+    settings = {**recipe.settings, "seed": seed, **values}
+    dynamics = one_program.find_dynamics(settings, recipe.environment)
+    own = dataclasses.replace(recipe, settings=settings)
     return one_program.make_loop(own, differing, dynamics)
 
 

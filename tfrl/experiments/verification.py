@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrl.algorithms import registry, run_folders
+from tfrl.algorithms import run_folders
+from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import children, single
 from tfrl.system import log, portable
 from tfrl.train.runs import run_files
@@ -54,18 +55,17 @@ def verify(folder: pathlib.Path, most_hours: float) -> Verdict:
       RuntimeError: The process failed, or took too long.
       NotImplementedError: On Windows.
     """
-    config = run_folders.read(folder)
+    found = run_folders.find_recipe(folder)
     begun = _beginnings(folder)
-    check_repeatable(folder, config, begun)
+    recipe = check_repeatable(folder, found, begun)
     with run_folders.naming(folder):
-        algorithm = registry.algorithm_of(config)
-        single.check_environment(algorithm)
-    length = algorithm.length
+        single.check_environment(recipe.make())
+    length = recipe.length
     log.info(f"Training again for {length.total:,} {length.unit} ...")
     if "portable" in begun[0]["versions"]:
         os.environ[portable.VARIABLE] = "1"  # Of the child alone: this is too late.
     with tempfile.TemporaryDirectory(prefix="tfrl-verify-") as scratch:
-        run = children.ChildRun(pathlib.Path(scratch, "run"), config, _OPTIONS)
+        run = children.ChildRun(pathlib.Path(scratch, "run"), recipe, _OPTIONS)
         why = _train_again(run, most_hours)
         if why:
             raise RuntimeError(
@@ -78,14 +78,17 @@ def verify(folder: pathlib.Path, most_hours: float) -> Verdict:
 
 
 def check_repeatable(
-    folder: pathlib.Path, config: Mapping[str, Any], begun: Sequence[Mapping[str, Any]]
-) -> None:
-    """Raises a ValueError that says why a run cannot be repeated, if it cannot.
+    folder: pathlib.Path, recipe: Recipe | None, begun: Sequence[Mapping[str, Any]]
+) -> Recipe:
+    """Returns the recipe of a run, if the run can be repeated.
 
     Args:
       folder: Its folder.
-      config: Its configuration.
+      recipe: Its recipe; None if its configuration names no algorithm.
       begun: The rows of its log with which its processes began.
+
+    Raises:
+      ValueError: It cannot be repeated.
     """
     why = ""
     if not (folder / "finished.json").exists():
@@ -95,21 +98,25 @@ def check_repeatable(
             "its diagnostics.jsonl does not say how it began, as that of a run that "
             "tfrl sweep trained in one program with others; verify a run of tfrl train"
         )
-    elif registry.name_of(config) not in registry.CLASSES:
+    elif recipe is None:
         why = "its config.json names no algorithm of tfrl"
-    elif parts := config.get("own_parts"):
-        why = f"it has parts of a program's own ({parts}); run the program again"
-    elif config.get("actors"):
+    elif recipe.own_parts:
+        why = (
+            f"it has parts of a program's own ({recipe.own_parts}); run the program "
+            "again"
+        )
+    elif recipe.actors:
         why = "its actors were processes of their own; give its command again"
     elif lacking := [x for row in begun for x in row.get("resumed_without", ())]:
         why = f"it was resumed without {' and '.join(sorted(set(lacking)))}"
     elif len({"portable" in row["versions"] for row in begun}) > 1:
         why = "only some of the processes that trained it were portable"
-    if why:
+    if why or recipe is None:
         raise ValueError(
             f"folder: got {str(folder)!r}, expected a run that can be repeated, but "
             f"{why}."
         )
+    return recipe
 
 
 def differences(

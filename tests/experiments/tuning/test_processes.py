@@ -17,7 +17,7 @@ EVALUATIONS = {"iteration": "10", "evaluation_return": "5.0"}
 @pytest.fixture
 def train(tmp_path, monkeypatch):
     """Returns what two runs report whose processes end with a status."""
-    recipe = tfrl.DQN("CartPole-v1", num_iterations=20)
+    recipe = tfrl.DQN("CartPole-v1", num_iterations=20).recipe()
     planned = plan.Plan(recipe, None, num_evaluations=2, search="gamma")
     made = processes.Processes(planned, "CartPole-v1", tmp_path, number=2)
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")

@@ -60,7 +60,7 @@ def dynamics_of(name):
 
 
 def slots_of(name, number=1, **values):
-    recipe = registry.find(name)(settings=settings_of(name, **values))
+    recipe = registry.find(name)(settings=settings_of(name, **values)).recipe()
     plan = plan_lib.Plan(recipe, None, EVALUATIONS, None)
     return slots_lib.Slots(plan, dynamics_of(name), number)
 

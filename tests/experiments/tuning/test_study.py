@@ -21,7 +21,7 @@ class Plan:
     searched, seed, num_evaluations = SEARCHED, SEED, EVALUATIONS
 
     def __init__(self, check=lambda values: None):
-        self.config_of = check
+        self.recipe_of = check
 
 
 class Liar(optuna.samplers.TPESampler):

@@ -76,12 +76,12 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
     row = json.loads((folder / "best.json").read_text())
     assert row == json.loads(json.dumps(result.row))
     assert row["source"].startswith(f"trial {best} of 3 by tfrl tune, mean return ")
-    config = config_files.read(str(folder / "best.json"), tfrl.DQN, trusts=True)
-    assert (config["algorithm"], config["env"]) == ("dqn", "Mine-v0")
+    recipe = config_files.read(str(folder / "best.json"), tfrl.DQN, trusts=True)
+    assert (recipe.algorithm, recipe.environment) == (tfrl.DQN, "Mine-v0")
     # JSON has lists for tuples.
     whole, found = (
         json.loads(json.dumps(values))
-        for values in ({**tfrl.DQN.defaults(), **config}, dict(result.settings))
+        for values in (dict(recipe.settings), dict(result.settings))
     )
     assert {**whole, **found} == whole
     text = (folder / "report.md").read_text()

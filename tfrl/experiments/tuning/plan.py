@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from tfrl.algorithms.recipe import Recipe
 from tfrl.algorithms.settings import COUNT
 from tfrl.experiments.tuning import search as search_lib
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
 
 
 class TunedRun(NamedTuple):
@@ -40,8 +39,7 @@ class Plan:
     """The settings that all runs of a tuning share, and how to make each run's own.
 
     Attributes:
-      recipe: The algorithm, with all settings that are not searched.
-      name: The environment's name.
+      recipe: What all runs have, with all settings that are not searched.
       seed: The seed of the trials.
       num_evaluations: The number of evaluations of a run.
       searched: The range of each setting.
@@ -49,45 +47,53 @@ class Plan:
 
     def __init__(
         self,
-        recipe: Algorithm,
+        recipe: Recipe,
         num_environment_steps: int | None,
         num_evaluations: int,
         search: search_lib.Given,
+        environment: Any = None,
     ) -> None:
-        """Checks the arguments; see `tune.tune`. Imports no TensorFlow."""
-        if recipe.is_offline:
+        """Checks the arguments; see `tune.tune`. Imports no TensorFlow.
+
+        Args:
+          recipe: What all runs have.
+          num_environment_steps: The length of a run; None for its `num_iterations`.
+          num_evaluations: The number of evaluations of a run.
+          search: See `search.fields`.
+          environment: The environment, if the recipe has no name for it.
+        """
+        kind = recipe.algorithm
+        if kind.is_offline:
             raise ValueError(
-                f"algorithm: got {recipe.name!r}, which learns from recorded data, "
+                f"algorithm: got {kind.name!r}, which learns from recorded data, "
                 "expected one that learns in an environment; write a loop over trials "
                 "of Optuna."
             )
         if num_environment_steps is not None:
             COUNT("num_environment_steps", num_environment_steps, remedy="raise it")
-            if not recipe.steps_per_iteration:
+            if not recipe.make(environment).steps_per_iteration:
                 raise ValueError(
                     f"num_environment_steps: got {num_environment_steps}, but an "
-                    f"iteration of {recipe.title} has no fixed number of steps; set "
+                    f"iteration of {kind.title} has no fixed number of steps; set "
                     "num_iterations."
                 )
-        self.recipe, self.name = recipe, recipe.world.name
-        self._steps, self.num_evaluations = num_environment_steps, num_evaluations
-        self.seed = recipe.seed
-        self.searched = search_lib.fields(type(recipe), search)
+        self.recipe = dataclasses.replace(recipe, num_environment_steps=None)
+        self._steps, self._given = num_environment_steps, environment
+        self.num_evaluations, self.seed = num_evaluations, recipe.settings["seed"]
+        self.searched = search_lib.fields(kind, search)
 
     def fields(self) -> dict[str, Any]:
         """Returns the fields that a continued tuning must share, valid in JSON."""
         return {
             "program": "tune",
-            "algorithm": self.recipe.name,
-            "env": self.name,
-            **self.recipe.settings,
+            **self.recipe.to_json(),
             "num_environment_steps": self._steps,
             "num_evaluations": self.num_evaluations,
             "search": {k: search_lib.text(v) for k, v in self.searched.items()},
         }
 
-    def config_of(self, values: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
-        """Returns the configuration of a run; see `registry.algorithm_of`.
+    def recipe_of(self, values: Mapping[str, Any], seed: int = 0) -> Recipe:
+        """Returns the recipe of a run.
 
         Args:
           values: The values of the settings that are searched.
@@ -97,29 +103,25 @@ class Plan:
           ValueError: The values cannot be combined.
         """
         settings = {**self.recipe.settings, **values, "seed": seed}
-        kind: Any = type(self.recipe)
-        environment = self.recipe.own_environment
-        given = {} if environment is None else {"environment": environment}
-        recipe = kind(**given, environment_name=self.name, settings=settings)
-        iterations = recipe.num_iterations
+        made = dataclasses.replace(self.recipe, settings=settings).make(self._given)
+        iterations = made.num_iterations
         if self._steps is not None:
-            iterations = recipe.least_iterations(self._steps)
+            iterations = made.least_iterations(self._steps)
         interval = -(-iterations // self.num_evaluations)
-        return {
-            "algorithm": recipe.name,
-            "env": self.name,
-            **settings,
+        lengths = {
             "num_iterations": interval * self.num_evaluations,
             "eval_interval": interval,
             "log_interval": interval,
         }
+        return dataclasses.replace(self.recipe, settings={**settings, **lengths})
 
     def row(self, settings: Mapping[str, Any], source: str) -> dict[str, Any]:
         """Returns settings as a preset, with their source."""
+        name, environment = self.recipe.algorithm.name, self.recipe.environment
         return {
-            "name": f"{self.recipe.name}_{self.name}_tuned",
-            "algorithm": self.recipe.name,
-            "environment": self.name,
+            "name": f"{name}_{environment}_tuned",
+            "algorithm": name,
+            "environment": environment,
             "source": source,
             "settings": settings,
         }

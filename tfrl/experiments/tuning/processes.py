@@ -62,9 +62,10 @@ class Processes:
         def children() -> Iterator[children_lib.ChildRun]:
             while (run := next_run()) is not None:
                 folder = self._folder / run.name
-                config = self._plan.config_of(run.values, run.seed)
-                curves.append(_Curve(folder, run, config["eval_interval"], report))
-                runs.append(children_lib.ChildRun(folder, config, _OPTIONS))
+                recipe = self._plan.recipe_of(run.values, run.seed)
+                interval = recipe.settings["eval_interval"]
+                curves.append(_Curve(folder, run, interval, report))
+                runs.append(children_lib.ChildRun(folder, recipe, _OPTIONS))
                 yield runs[-1]
 
         children_lib.train_all(

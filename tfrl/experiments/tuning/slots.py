@@ -30,8 +30,8 @@ class Slots:
           number: The number of slots.
         """
         self._plan, self._number = plan, number
-        self._config = plan.config_of({})
-        self._dynamics = one_program.find_dynamics(plan.recipe, environment)
+        self._settings = plan.recipe_of({}).settings
+        self._dynamics = one_program.find_dynamics(plan.recipe.settings, environment)
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:
@@ -54,7 +54,7 @@ class Slots:
             if not running:
                 return
             members = self._with(new)
-            losses, _, returns = members.advance(self._config["eval_interval"])
+            losses, _, returns = members.advance(self._settings["eval_interval"])
             for slot, run in sorted(running.items()):
                 evaluations[slot] += 1
                 value = float(returns[slot] if np.isfinite(losses[slot]) else np.nan)
@@ -75,11 +75,11 @@ class Slots:
             self._make_loop,
             [run.seed for run in runs],
             {name: [run.values[name] for run in runs] for name in runs[0].values},
-            self._config["num_eval_episodes"],
+            self._settings["num_eval_episodes"],
         )
         self._members.start()
         return self._members
 
     def _make_loop(self, seed: int, **values: float) -> Any:
-        config = self._plan.config_of(values, seed)
-        return one_program.make_loop(config, values, self._dynamics)
+        recipe = self._plan.recipe_of(values, seed)
+        return one_program.make_loop(recipe, values, self._dynamics)

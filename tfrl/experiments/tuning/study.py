@@ -162,7 +162,7 @@ class TuningStudy:
         while (trial := self._next_trial(trials)) is not None:
             values = search.values(self._searched, trial.params)
             try:
-                self._plan.config_of(values)
+                self._plan.recipe_of(values)
             except ValueError as error:
                 self._fail(trial, str(error))
             else:

@@ -134,24 +134,25 @@ def tune(
       TypeError: Processes cannot make the environment.
       KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
-    kind: Any = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     if environment is None:
         environment = kind.environment_name
     # Dynamics are no environment yet.
-    is_name = isinstance(environment, str)
-    recipe = kind(
-        environment if is_name else lambda: environment,
-        environment_name=environment_name,
-        preset=preset,
-        settings=settings,
-        **values,
-    )
+    given = None if isinstance(environment, str) else lambda: environment
+    arguments: dict[str, Any] = {
+        "environment_name": environment_name,
+        "preset": preset,
+        "settings": settings,
+    }
+    made = kind(given or environment, **arguments, **values)
     growing = {"trials": trials, "best": best, "seeds": seeds}
     numbers = {"trials": trials, "num_evaluations": num_evaluations, "slots": slots}
     for each, number in {**numbers, "seeds": seeds}.items():
         COUNT(each, number, remedy="raise it")
     integer(0)("best", best, remedy="raise it")
-    plan = plan_lib.Plan(recipe, num_environment_steps, num_evaluations, search)
+    plan = plan_lib.Plan(
+        made.recipe(), num_environment_steps, num_evaluations, search, given
+    )
     with contextlib.ExitStack() as stack:
         if logdir is None:
             logdir = stack.enter_context(tempfile.TemporaryDirectory())
@@ -175,7 +176,7 @@ def tune(
             sampler = sampler or "TPESampler"
         say = log.info if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
-        why = one_program.obstacle(recipe, environment, plan.searched)
+        why = one_program.obstacle(made, environment, plan.searched)
         if not why:
             number = min(slots, trials)
             runner: Any = slots_lib.Slots(plan, environment, number)
@@ -184,7 +185,7 @@ def tune(
             number = processes or processors.number()
             runner = processes_lib.Processes(plan, environment, folder / "runs", number)
             how = f"in processes, since {why}"
-        length = plan.config_of({})["num_iterations"]
+        length = plan.recipe_of({}).settings["num_iterations"]
         say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
         studied.search(runner.run, trials)
         returns = studied.repeat(runner.run, best, seeds)
@@ -212,13 +213,13 @@ def _result(
         default=study.best_trial.number,
     )
     values = search_lib.values(plan.searched, study.trials[number].params)
-    iterations = plan.config_of(values)["num_iterations"]
+    iterations = plan.recipe_of(values).settings["num_iterations"]
     settings = {**plan.recipe.settings, **values, "num_iterations": iterations}
     source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
     if returns:
         source += f"{mean(number):.1f} over {len(returns[number])} seeds"
     else:
         source += f"{study.best_value:.1f}"
-    defaults = {**plan.recipe.defaults(), "seed": settings["seed"]}
+    defaults = {**plan.recipe.algorithm.defaults(), "seed": settings["seed"]}
     changed = {k: v for k, v in settings.items() if v != defaults[k]}
     return TuningResult(study, plan.row(changed, source), settings, values, returns)

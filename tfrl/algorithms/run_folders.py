@@ -337,8 +337,10 @@ def kinds() -> dict[str, tuple[type, ...]]:
         fields = algorithm.setting_fields()
         for name, value in algorithm.defaults().items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            types = {int, float} if is_number else {type(json.loads(json.dumps(value)))}
-            if value is None and fields[name].type in ("int | None", "float | None"):
-                types |= {int, float}
+            types: set[type] = (
+                {int, float} if is_number else {type(json.loads(json.dumps(value)))}
+            )
+            if fields[name].type in ("int | None", "float | None"):
+                types |= {int, float, type(None)}
             found.setdefault(name, set()).update(types)
     return {name: tuple(types) for name, types in found.items()}

@@ -206,6 +206,7 @@ class REDQ(mixins.Encoder, WithBins):
     name = "redq"
     relative = "sac"
     title = "REDQ"
+    agent_name = "SacAgent"
 
     num_critics: int = 10
     num_min: int = 2

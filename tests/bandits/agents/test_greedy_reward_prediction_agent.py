@@ -12,7 +12,8 @@ from tests.pairs import some_slow
 from tfrl import networks, testing, train
 from tfrl.bandits import agents, environments, metrics
 from tfrl.bandits import networks as bandit_networks
-from tfrl.bandits.agents import reward_losses, utils
+from tfrl.bandits.agents import utils
+from tfrl.bandits.policies import loss_utils
 from tfrl.trajectories import time_step as ts
 
 SPECS = data.time_step_spec(2), data.action_spec(3)
@@ -66,7 +67,7 @@ def test_a_laplacian_adds_the_differences_of_related_arms():
 
 
 def test_a_heteroscedastic_error_by_hand():
-    error = reward_losses.heteroscedastic_error(
+    error = loss_utils.heteroscedastic_error(
         tf.constant([3.0]), tf.constant([1.0]), tf.constant([np.log(2.0)], tf.float32)
     )
     np.testing.assert_allclose(error, [4 / 2 / 2 + np.log(2) / 2], rtol=1e-6)

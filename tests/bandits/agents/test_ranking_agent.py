@@ -12,7 +12,7 @@ from tfrl import train
 from tfrl.bandits import agents, policies
 from tfrl.bandits import networks as bandit_networks
 from tfrl.bandits.agents import ranking_agent
-from tfrl.bandits.environments import ranking_tf_environment
+from tfrl.bandits.environments import ranking_environment
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -237,7 +237,7 @@ def test_the_loss_of_score_vectors_with_given_weights():
 
 
 def _environment(**kwargs):
-    return ranking_tf_environment.RankingTFEnvironment(
+    return ranking_environment.RankingTFEnvironment(
         2 * np.eye(2), 6, [1.0, 0.5, 0.25], 32, seed=0, **kwargs
     )
 

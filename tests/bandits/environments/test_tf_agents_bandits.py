@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfrl.bandits import environments
-from tfrl.bandits.environments import dataset_utilities, movielens, wheel_py_environment
+from tfrl.bandits.environments import dataset_utilities, problems, wheel_py_environment
 from tfrl.environments import TFPyEnvironment, native
 from tfrl.specs import tensor_spec
 
@@ -145,7 +145,7 @@ def test_movielens_with_features_of_movies(tmp_path):
     reward = bandit.step(np.ones(6, int)).reward
     np.testing.assert_allclose(reward, (users * s[:3] * movies).sum(1), rtol=1e-4)
     state = native.NativeEnvironment(
-        movielens.movielens_per_arm(RATINGS, 3, 8), 1, seed=0
+        problems.movielens_per_arm(RATINGS, 3, 8), 1, seed=0
     ).reset()
     # All movies, each once.
     found = state.observation["per_arm"].numpy()[0]

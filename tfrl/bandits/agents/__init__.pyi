@@ -16,7 +16,6 @@ from . import neural_epsilon_greedy_agent as neural_epsilon_greedy_agent
 from . import neural_falcon_agent as neural_falcon_agent
 from . import neural_linucb_agent as neural_linucb_agent
 from . import ranking_agent as ranking_agent
-from . import reward_losses as reward_losses
 from . import static_mixture_agent as static_mixture_agent
 from . import utils as utils
 from .bandit_agent import BanditAgent as BanditAgent

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
-from tfrl.bandits.specs import arms
+from tfrl.bandits.specs.utils import checked_arms
 from tfrl.compilation import replicas
 from tfrl.policies import greedy_policy, tf_policy
 from tfrl.policies import utils as policy_utils
@@ -136,7 +136,7 @@ class BanditAgent(tf_agent.TFAgent):
         is_number = tf.is_tensor(action) and action.shape.rank == len(batch)
         if is_number and tf.executing_eagerly():
             # Compiled, an arm that is none would count as another one.
-            arms.checked("experience.action", action.numpy(), self.num_actions)
+            checked_arms("experience.action", action.numpy(), self.num_actions)
         if self._accepts_per_arm_features:
             observation = dict(observation)
             key = bandit_spec_utils.PER_ARM_FEATURE_KEY

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import checks
-from tfrl.bandits.agents import bandit_agent, reward_losses
+from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.multi_objective import multi_objective_scalarizer
 from tfrl.bandits.policies import greedy_multi_objective_neural_policy, loss_utils
 from tfrl.specs import tensor_spec
@@ -102,7 +102,7 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
                 "networks as objectives."
             )
         errors = [
-            reward_losses.row_errors(
+            loss_utils.row_errors(
                 network(rows.observation, training=training)[0],
                 rewards[:, i],
                 rows.action,

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import tensorflow as tf
 
 from tfrl.agents import checks, tf_agent
-from tfrl.bandits.agents import bandit_agent, reward_losses
+from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import constraints as constraint_module
 from tfrl.bandits.policies import (
     greedy_reward_prediction_policy,
@@ -208,7 +208,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool
     ) -> tf.Tensor:
         """Returns the errors of the predicted rewards, `[n]`; see `reward_losses`."""
-        return reward_losses.row_errors(
+        return loss_utils.row_errors(
             self._output(rows.observation, training),
             reward,
             rows.action,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import tensorflow as tf
 
@@ -278,3 +278,21 @@ class LinearBanditAgent(LinearModelsAgent):
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
         x = linear_models.features(rows.observation, self._add_bias)
         return x[:, 0] if self._accepts_per_arm_features else x
+
+
+class OnePolicyAgent(LinearBanditAgent):
+    """Base of linear agents that explore in one way, without the argument for it."""
+
+    _own_policy = ExplorationPolicy.linear_ucb_policy
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        *args: Any,
+        **settings: Unpack[LinearBanditSettings],
+    ) -> None:
+        """Makes the agent; see `LinearBanditAgent` for the other arguments."""
+        super().__init__(
+            self._own_policy, time_step_spec, action_spec, *args, **settings
+        )

@@ -1,24 +1,9 @@
 """Thompson's sampling with linear models."""
 
-from __future__ import annotations
-
-from typing import Any, Unpack
-
 from tfrl.bandits.agents import linear_bandit_agent
-from tfrl.specs import tensor_spec
-from tfrl.trajectories import time_step as ts
 
 
-class LinearThompsonSamplingAgent(linear_bandit_agent.LinearBanditAgent):
+class LinearThompsonSamplingAgent(linear_bandit_agent.OnePolicyAgent):
     """Thompson's sampling with linear models (Agrawal and Goyal, 2013)."""
 
-    def __init__(
-        self,
-        time_step_spec: ts.TimeStep,
-        action_spec: tensor_spec.BoundedTensorSpec,
-        *args: Any,
-        **settings: Unpack[linear_bandit_agent.LinearBanditSettings],
-    ) -> None:
-        """Makes the agent; see `LinearBanditAgent` for the other arguments."""
-        policy = linear_bandit_agent.ExplorationPolicy.linear_thompson_sampling_policy
-        super().__init__(policy, time_step_spec, action_spec, *args, **settings)
+    _own_policy = linear_bandit_agent.ExplorationPolicy.linear_thompson_sampling_policy

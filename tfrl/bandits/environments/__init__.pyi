@@ -1,6 +1,5 @@
 from . import bandit_py_environment as bandit_py_environment
 from . import bandit_tf_environment as bandit_tf_environment
-from . import batched_py_environment as batched_py_environment
 from . import (
     bernoulli_action_mask_tf_environment as bernoulli_action_mask_tf_environment,
 )
@@ -10,7 +9,6 @@ from . import dataset_utilities as dataset_utilities
 from . import drifting_linear_environment as drifting_linear_environment
 from . import environment_utilities as environment_utilities
 from . import loading as loading
-from . import movielens as movielens
 from . import movielens_per_arm_py_environment as movielens_per_arm_py_environment
 from . import movielens_py_environment as movielens_py_environment
 from . import (
@@ -21,7 +19,6 @@ from . import piecewise_stochastic_environment as piecewise_stochastic_environme
 from . import problems as problems
 from . import random_bandit_environment as random_bandit_environment
 from . import ranking_environment as ranking_environment
-from . import ranking_tf_environment as ranking_tf_environment
 from . import rounds as rounds
 from . import (
     stationary_stochastic_per_arm_py_environment as stationary_stochastic_per_arm_py_environment,  # noqa: E501
@@ -34,8 +31,8 @@ from . import (
 )
 from . import wheel_py_environment as wheel_py_environment
 from .bandit_py_environment import BanditPyEnvironment as BanditPyEnvironment
+from .bandit_py_environment import ProblemPyEnvironment as ProblemPyEnvironment
 from .bandit_tf_environment import BanditTFEnvironment as BanditTFEnvironment
-from .batched_py_environment import ProblemPyEnvironment as ProblemPyEnvironment
 from .bernoulli_action_mask_tf_environment import (
     BernoulliActionMaskTFEnvironment as BernoulliActionMaskTFEnvironment,
 )
@@ -71,7 +68,7 @@ from .ranking_environment import (
     ExplicitPositionalBiasRankingEnvironment as ExplicitPositionalBiasRankingEnvironment,  # noqa: E501
 )
 from .ranking_environment import RankingPyEnvironment as RankingPyEnvironment
-from .ranking_tf_environment import RankingTFEnvironment as RankingTFEnvironment
+from .ranking_environment import RankingTFEnvironment as RankingTFEnvironment
 from .stationary_stochastic_per_arm_py_environment import (
     StationaryStochasticPerArmPyEnvironment as StationaryStochasticPerArmPyEnvironment,
 )

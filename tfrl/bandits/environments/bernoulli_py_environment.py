@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment, problems
+from tfrl.bandits.environments import bandit_py_environment, problems
 from tfrl.specs import array_spec
 
 
-class BernoulliPyEnvironment(batched_py_environment.ProblemPyEnvironment):
+class BernoulliPyEnvironment(bandit_py_environment.ProblemPyEnvironment):
     """Rewards are 0 or 1; there is no context, and the observation is 1."""
 
     def __init__(

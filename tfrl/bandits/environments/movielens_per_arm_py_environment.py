@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tfrl.bandits.environments import movielens, movielens_py_environment
+from tfrl.bandits.environments import movielens_py_environment, problems
 
 
 class MovieLensPerArmPyEnvironment(movielens_py_environment.MovieLensPyEnvironment):
     """Recommends movies of the user's file of ratings, with features of movies."""
 
-    _problem = staticmethod(movielens.movielens_per_arm)
+    _problem = staticmethod(problems.movielens_per_arm)
 
     def __init__(
         self,

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfrl.bandits.environments import (
-    batched_py_environment,
-    dataset_utilities,
-    movielens,
-)
+from tfrl.bandits.environments import bandit_py_environment, dataset_utilities, problems
 
 
-class MovieLensPyEnvironment(batched_py_environment.ProblemPyEnvironment):
+class MovieLensPyEnvironment(bandit_py_environment.ProblemPyEnvironment):
     """Recommends movies of the user's file of ratings."""
 
-    _problem: Callable[..., Any] = staticmethod(movielens.movielens)
+    _problem: Callable[..., Any] = staticmethod(problems.movielens)
 
     def __init__(
         self,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment, rounds
+from tfrl.bandits.environments import bandit_py_environment, rounds
 from tfrl.specs import array_spec
 
 
-class PiecewiseBernoulliPyEnvironment(batched_py_environment.BatchedPyEnvironment):
+class PiecewiseBernoulliPyEnvironment(bandit_py_environment.BatchedPyEnvironment):
     """Rewards are 0 or 1, by the probabilities of the current piece; no context."""
 
     def __init__(
@@ -36,7 +36,7 @@ class PiecewiseBernoulliPyEnvironment(batched_py_environment.BatchedPyEnvironmen
         """
         self._piece_means = rounds.probabilities("piece_means", piece_means)
         self._durations = change_duration_generator
-        self._rng = batched_py_environment.make_rng(seed)
+        self._rng = bandit_py_environment.make_rng(seed)
         self._steps_left = 0
         self._current_piece = -1
         self._begin_piece()

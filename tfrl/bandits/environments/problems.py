@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.environments import rounds
-from tfrl.bandits.specs import arms
+from tfrl.bandits.specs.utils import checked_arms
 from tfrl.environments import native
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
@@ -252,7 +252,7 @@ def classification(
       ValueError: The numbers of rows differ, or a label is no class from 0 on.
     """
     features = np.asarray(features, np.float32)
-    labels = arms.checked("labels", labels)
+    labels = checked_arms("labels", labels)
     if len(features) != len(labels):
         raise ValueError(
             f"labels: got {len(labels)}, expected one for each of the {len(features)} "
@@ -265,7 +265,7 @@ def classification(
                 f"labels: got classes from {labels.min()} on, expected them from 0 on, "
                 "each the number of an arm; subtract the least."
             )
-    labels = arms.checked("labels", labels, len(rewards))
+    labels = checked_arms("labels", labels, len(rewards))
     return table(features, np.asarray(rewards)[labels], deviation)
 
 
@@ -289,3 +289,61 @@ def table(
 
     spec = tf.TensorSpec(features.shape[1:], tf.float32)
     return rounds.dynamics(draw, spec, means.shape[1], 1)
+
+
+def movielens(ratings: np.ndarray, rank_k: int, num_movies: int) -> native.Dynamics:
+    """Returns a bandit whose contexts are users, and whose arms are movies.
+
+    The rewards are those of the approximation of rank `rank_k` by singular values.
+
+    Args:
+      ratings: Ratings, `[users, movies]`; 0 for none. See `load_movielens_data`.
+      rank_k: The number of features of a user.
+      num_movies: The number of arms: the first movies. Users who rated none of them are
+        left out.
+    """
+    ratings = ratings[:, :num_movies]
+    users, strengths, movies = _factors(ratings[ratings.sum(axis=1) > 0], rank_k)
+    features = users * np.sqrt(strengths)
+    return table(features, (users * strengths) @ movies.T)
+
+
+def movielens_per_arm(
+    ratings: np.ndarray, rank_k: int, num_actions: int = 50
+) -> native.Dynamics:
+    """Returns a bandit of which each round has other movies, with features.
+
+    Args:
+      ratings: See `movielens`.
+      rank_k: The number of features of a user, and of a movie.
+      num_actions: The number of movies of a round, which are drawn without replacement.
+    """
+    users, strengths, movies = _factors(ratings, rank_k)
+    num_users, num_movies = ratings.shape
+    means = ((users * strengths) @ movies.T).astype(np.float32)
+
+    def draw(random: tf.Tensor, _: tf.Tensor) -> rounds.Round:
+        user = tf.cast(random[:, 0] * num_users, tf.int32)
+        movie = tf.math.top_k(random[:, 1:], num_actions).indices
+        observation = {
+            bandit_spec_utils.GLOBAL_FEATURE_KEY: tf.gather(users, user),
+            bandit_spec_utils.PER_ARM_FEATURE_KEY: tf.gather(movies, movie),
+        }
+        of_user = tf.gather(means, user)
+        return rounds.Round(
+            observation, tf.gather(of_user, movie, batch_dims=1), tf.constant(0.0)
+        )
+
+    spec = bandit_spec_utils.create_per_arm_observation_spec(
+        rank_k, rank_k, num_actions
+    )
+    return rounds.dynamics(draw, spec, num_actions, 1 + num_movies)
+
+
+def _factors(
+    ratings: np.ndarray, rank: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns `U`, `s` and `V` of the largest singular values, float32."""
+    u, s, vh = np.linalg.svd(ratings, full_matrices=False)
+    parts = u[:, :rank], s[:rank], vh[:rank].T
+    return tuple(part.astype(np.float32) for part in parts)  # type: ignore[return-value]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment
+from tfrl.bandits.environments import bandit_py_environment
 from tfrl.specs import array_spec, bandit_spec_utils
 
 
-class StationaryStochasticPyEnvironment(batched_py_environment.BatchedPyEnvironment):
+class StationaryStochasticPyEnvironment(bandit_py_environment.BatchedPyEnvironment):
     """Contexts and rewards are drawn by functions, which have seeds of their own."""
 
     def __init__(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment
+from tfrl.bandits.environments import bandit_py_environment
 
 
 class StationaryStochasticStructuredPyEnvironment(
-    batched_py_environment.FeaturesPyEnvironment
+    bandit_py_environment.FeaturesPyEnvironment
 ):
     """Features are nests that functions draw, which have seeds of their own."""
 

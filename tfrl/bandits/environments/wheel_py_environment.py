@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.bandits.environments import batched_py_environment, problems
+from tfrl.bandits.environments import bandit_py_environment, problems
 
 
-class WheelPyEnvironment(batched_py_environment.ProblemPyEnvironment):
+class WheelPyEnvironment(bandit_py_environment.ProblemPyEnvironment):
     """One arm is far better outside of a circle, in each quadrant."""
 
     def __init__(

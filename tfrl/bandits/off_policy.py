@@ -1,23 +1,140 @@
-"""`evaluate` estimates what a policy would earn, from the log of another one."""
+"""Logged data of bandits: datasets to learn from, and the value of other policies.
+
+`evaluate` estimates what a policy would earn from the rounds of another policy. Round i
+of N has the reward r of the arm a, which the log's policy chose with the probability p,
+and the evaluated policy would choose with the probability pi: its weight is w = pi / p.
+All three estimates are means of one number a round, for which
+`eval.statistics.mean_interval` gives intervals. Dudik, Langford and Li, "Doubly robust
+policy evaluation and learning" (2011, arXiv:1103.4601); Swaminathan and Joachims, "The
+self-normalized estimator for counterfactual learning" (2015).
+
+>>> import numpy as np
+>>> from tfrl.bandits import off_policy
+>>> log = off_policy.LoggedData(
+...     observation=np.zeros([4, 2]),
+...     action=[0, 0, 1, 1],
+...     reward=[0.0, 0.0, 1.0, 1.0],
+...     propensity=[0.5, 0.5, 0.5, 0.5],
+... )
+>>> always_1 = np.tile([0.0, 1.0], [4, 1])
+>>> off_policy.evaluate(always_1, log).ips.value
+1.0
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tfrl.bandits.off_policy import estimators
-from tfrl.bandits.off_policy.logged_data import LoggedData
 from tfrl.bandits.policies import linear_models
+from tfrl.bandits.specs.utils import checked_arms
 from tfrl.eval import statistics
 from tfrl.policies import tf_policy
+from tfrl.specs import bandit_spec_utils
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks
 
 _ROWS = 4096  # In one call of a policy.
+
+
+class LoggedData(NamedTuple):
+    """The rounds of a log, one a row.
+
+    Attributes:
+      observation: The contexts, a nest of arrays `[N, ...]` as the policy sees them.
+      action: The arms that were chosen, integers `[N]`.
+      reward: Their rewards, `[N]`.
+      propensity: The probabilities with which the log's policy chose these arms, above
+        0, `[N]`.
+    """
+
+    observation: Any
+    action: Any
+    reward: Any
+    propensity: Any
+
+    def checked(self) -> LoggedData:
+        """Returns the log with arrays; the propensities and rewards are float64.
+
+        Raises:
+          ValueError: Columns differ in length, or a number is out of its range.
+        """
+        observation = tf.nest.map_structure(np.asarray, self.observation)
+        action = checked_arms("action", self.action)
+        reward, propensity = (np.asarray(x, np.float64) for x in self[2:])
+        lengths = {len(x) for x in tf.nest.flatten(observation)}
+        shapes = {action.shape, reward.shape, propensity.shape}
+        if shapes != {(n,) for n in lengths}:
+            raise ValueError(
+                f"log: got columns of the shapes {sorted(shapes)} and observations of "
+                f"{sorted(lengths)} rows, expected one row a round in each."
+            )
+        if not (np.all(propensity > 0) and np.all(propensity <= 1)):
+            raise ValueError(
+                f"propensity: got numbers from {propensity.min()} to "
+                f"{propensity.max()}, expected probabilities above 0; give the "
+                "probability of the chosen arm, such as 1 / number of arms."
+            )
+        if not np.all(np.isfinite(reward)) or np.any(action < 0):
+            raise ValueError(
+                "reward, action: got a number that is not finite or an arm below 0, "
+                "expected finite rewards and arms from 0; leave out such rows."
+            )
+        return LoggedData(observation, action, reward, propensity)
+
+    def rows(self, chosen: Any) -> LoggedData:
+        """Returns some of the rounds.
+
+        Args:
+          chosen: A slice, or an array of indices or of bools.
+        """
+        return LoggedData(*tf.nest.map_structure(lambda x: x[chosen], self.checked()))
+
+    def as_dataset(self, agent: Any, batch_size: int) -> tf.data.Dataset:
+        """Returns the rounds in order, once, as experience `[B, 1]` for an agent.
+
+        The features of chosen arms and the logarithms of the propensities are in the
+        info where the agent's policy has them; other fields of the info are 0.
+
+        Args:
+          agent: The agent that learns.
+          batch_size: The number of rounds in a batch; the last may have fewer.
+
+        Raises:
+          ValueError: See `checked`; or the agent has fewer arms.
+        """
+        log, spec = self.checked(), agent.collect_data_spec
+        checked_arms("action", log.action, agent.num_actions)
+        info = tf.nest.map_structure(
+            lambda x: np.zeros([len(log.action), *x.shape], x.dtype.as_numpy_dtype),
+            spec.policy_info,
+        )
+        if tf.nest.flatten(getattr(info, "log_probability", ())):
+            info = info._replace(log_probability=np.log(log.propensity))
+        if hasattr(info, "chosen_arm_features"):
+            context = log.observation
+            splitter = agent.policy.observation_and_action_constraint_splitter
+            context = splitter(context)[0] if splitter else context
+            rows = np.arange(len(log.action))
+            chosen = tf.nest.map_structure(
+                lambda x: np.asarray(x)[rows, log.action], context[PER_ARM_FEATURE_KEY]
+            )
+            info = info._replace(chosen_arm_features=chosen)
+        frames = trajectory.single_step(
+            log.observation, log.action, info, log.reward, np.zeros_like(log.reward)
+        )
+        frames = tf.nest.map_structure(
+            lambda x, leaf: np.asarray(x, leaf.dtype.as_numpy_dtype)[:, np.newaxis],
+            frames,
+            spec,
+        )
+        dataset = tf.data.Dataset.from_tensor_slices(frames).batch(batch_size)
+        return dataset.map(agent.preprocess_sequence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +248,10 @@ def evaluate(
 
     return Evaluation(
         logged=estimate(log.reward),
-        ips=estimate(estimators.ips(weight, log.reward)),
-        snips=estimate(estimators.snips(weight, log.reward)),
+        ips=estimate(ips(weight, log.reward)),
+        snips=estimate(snips(weight, log.reward)),
         doubly_robust=estimate(
-            estimators.doubly_robust(
-                weight, log.reward, rewards[rows, log.action], of_policy
-            )
+            doubly_robust(weight, log.reward, rewards[rows, log.action], of_policy)
         ),
         effective_sample_size=float(np.sum(weight) ** 2 / np.sum(weight**2)),
     )
@@ -209,3 +324,46 @@ def fitted_rewards(log: LoggedData, num_actions: int, num_folds: int = 2) -> np.
         theta = models.theta.numpy().T
         predicted[fold == k] = np.reshape(x[fold == k] @ theta, [-1, num_actions])
     return predicted
+
+
+def ips(weight: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Returns `w r` of each round, `[N]`: without bias for exact propensities.
+
+    Args:
+      weight: The weights w, `[N]`.
+      reward: The rewards r, `[N]`.
+    """
+    return weight * reward
+
+
+def snips(weight: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Returns numbers `[N]` whose mean is `sum w r / sum w`.
+
+    Their variance is that of the ratio, to first order (the delta method). The bias
+    falls with 1 / N, and the estimate stays within the range of the rewards.
+
+    Args:
+      weight: The weights w, `[N]`, not all 0.
+      reward: The rewards r, `[N]`.
+    """
+    value = np.sum(weight * reward) / np.sum(weight)
+    return value + weight * (reward - value) / np.mean(weight)
+
+
+def doubly_robust(
+    weight: np.ndarray,
+    reward: np.ndarray,
+    predicted: np.ndarray,
+    predicted_of_policy: np.ndarray,
+) -> np.ndarray:
+    """Returns `q(pi) + w (r - q(a))` of each round, `[N]`.
+
+    Without bias if the propensities are exact, or the predictions are.
+
+    Args:
+      weight: The weights w, `[N]`.
+      reward: The rewards r, `[N]`.
+      predicted: The predicted rewards of the logged arms, `q(a)`, `[N]`.
+      predicted_of_policy: The predicted rewards of the policy, `q(pi)`, `[N]`.
+    """
+    return predicted_of_policy + weight * (reward - predicted)

@@ -8,13 +8,6 @@ from tests.bandits import bandit_data as data
 from tfrl.bandits import agents, off_policy
 from tfrl.eval import statistics
 from tfrl.trajectories import time_step as ts
-import numpy as np
-import pytest
-import tensorflow as tf
-
-from tests.bandits import bandit_data as data
-from tfrl.bandits import agents, off_policy
-
 
 # Two contexts, three arms: rewards, the log's and the evaluated policy's probabilities.
 REWARD = np.array([[1.0, 3.0, -2.0], [0.0, 5.0, 4.0]])

@@ -33,7 +33,6 @@ from tfrl.bandits.policies import linear_models
 from tfrl.bandits.specs.utils import checked_arms
 from tfrl.eval import statistics
 from tfrl.policies import tf_policy
-from tfrl.specs import bandit_spec_utils
 from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory

@@ -43,11 +43,7 @@ class BatchedPyEnvironment(batches.BatchOfMembers):
                 f"envs: got {envs!r}, expected at least one environment and no batched "
                 "one; give the single environments."
             )
-        batches.check_equal_specs(
-            "envs",
-            [env.time_step_spec() for env in self._envs],
-            [env.action_spec() for env in self._envs],
-        )
+        batches.check_equal_specs("envs", self._envs)
         self._batch_size = len(self._envs)
         self._action_spec = self._envs[0].action_spec()
         self._time_step_spec = self._envs[0].time_step_spec()
@@ -87,7 +83,7 @@ class BatchedPyEnvironment(batches.BatchOfMembers):
         return self._stack(self._call("reset"))
 
     def _step(self, action: Any) -> ts.TimeStep:
-        actions = batches.unstack_actions_for(action, self.batch_size)
+        actions = batches.unstack_actions(action, self.batch_size)
         return self._stack(self._call("step", [(member,) for member in actions]))
 
     def _stack(self, time_steps: list[ts.TimeStep]) -> ts.TimeStep:

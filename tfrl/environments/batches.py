@@ -163,58 +163,47 @@ def _call_method(member: Any, name: str, *args: Any) -> Any:
     return getattr(member, name)(*args)
 
 
-def check_equal_specs(
-    argument: str, time_step_specs: Sequence[Any], action_specs: Sequence[Any]
-) -> None:
+def check_equal_specs(argument: str, envs: Sequence[Any]) -> None:
     """Checks that all members have the specs of the first.
 
     Args:
       argument: The name of the members in the message, such as "envs".
-      time_step_specs: The time step spec of each member.
-      action_specs: The action spec of each member.
+      envs: The members.
 
     Raises:
       ValueError: If specs differ; the message names the member and the field.
     """
-    for index in range(1, len(action_specs)):
-        for specs, root in ((time_step_specs, ()), (action_specs, ("action",))):
-            _check_equal(f"{argument}[{index}]", root, specs[index], specs[0])
+    steps, actions = envs[0].time_step_spec(), envs[0].action_spec()
+    for index, env in enumerate(envs):
+        where = f"{argument}[{index}]"
+        _check_equal(where, (), env.time_step_spec(), steps)
+        _check_equal(where, ("action",), env.action_spec(), actions)
 
 
-def unstack_actions(batched_actions: Any) -> list[Any]:
+def unstack_actions(batched_actions: Any, batch_size: int | None = None) -> list[Any]:
     """Splits a batch of actions into the list of the members' actions.
 
     Args:
       batched_actions: A nest of arrays `[B, ...]`.
+      batch_size: The number of members; None takes it from the actions.
 
     Raises:
-      ValueError: If the arrays differ in their first dimension, or an array has no
-        dimensions.
-    """
-    leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
-    sizes = {leaf.shape[:1] for leaf in leaves}
-    if len(sizes) != 1 or () in sizes:
-        raise ValueError(
-            f"action: got leading dimensions {[leaf.shape[:1] for leaf in leaves]}, "
-            "expected the batch size in all; give one action for each member."
-        )
-    return _members_of(batched_actions, leaves)
-
-
-def unstack_actions_for(batched_actions: Any, batch_size: int) -> list[Any]:
-    """Splits a batch of actions into the actions of `batch_size` members.
-
-    Raises:
-      ValueError: If the batch has another size.
+      ValueError: If the arrays differ in their first dimension, or have another one
+        than `batch_size`.
     """
     leaves = [np.asarray(leaf) for leaf in tree.flatten(batched_actions)]
     sizes = [leaf.shape[:1] for leaf in leaves]
-    if any(size != (batch_size,) for size in sizes):
+    expected = (sizes[0] if sizes else ()) if batch_size is None else (batch_size,)
+    if not expected or any(size != expected for size in sizes):
+        size = "in all" if batch_size is None else str(batch_size)
         raise ValueError(
-            f"action: got leading dimensions {sizes}, expected the batch size "
-            f"{batch_size}; give one action for each member."
+            f"action: got leading dimensions {sizes}, expected the batch size {size}; "
+            "give one action for each member."
         )
-    return _members_of(batched_actions, leaves)
+    return [
+        tree.unflatten_as(batched_actions, [leaf[i] for leaf in leaves])
+        for i in range(len(leaves[0]))
+    ]
 
 
 def stack_time_steps(
@@ -247,13 +236,6 @@ def stack_infos(infos: list[Any]) -> Any:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *infos)
     except (TypeError, ValueError):
         return infos
-
-
-def _members_of(batched_actions: Any, leaves: list[np.ndarray]) -> list[Any]:
-    return [
-        tree.unflatten_as(batched_actions, [leaf[i] for leaf in leaves])
-        for i in range(len(leaves[0]))
-    ]
 
 
 def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> None:

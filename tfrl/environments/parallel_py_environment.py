@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import pickle
 import weakref
@@ -121,11 +122,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             child_process.wait(readies, self._start_timeout, "start_timeout")
         self._action_spec = self._envs[0].action_spec()
         self._time_step_spec = self._envs[0].time_step_spec()
-        batches.check_equal_specs(
-            "env_constructors",
-            [env.time_step_spec() for env in self._envs],
-            [env.action_spec() for env in self._envs],
-        )
+        batches.check_equal_specs("env_constructors", self._envs)
         self._check_action = action_arrays.ActionChecker(
             type(self).__name__, self._action_spec
         )
@@ -175,11 +172,14 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         self._prepare()
         if self._shared is not None and self._shared.write_actions(action):
             return self._play(process_worker.STEP, "step", [b""] * self.batch_size)
-        actions = batches.unstack_actions_for(action, self.batch_size)
+        actions = batches.unstack_actions(action, self.batch_size)
         for member in actions:
             self._check_action(member)  # One refusal breaks the batch.
-        messages = [cloudpickle.dumps(("step", (member,), {})) for member in actions]
-        return self._play(process_worker.CALL, "step", messages)
+        messages = [
+            cloudpickle.dumps((operator.methodcaller("step", member), ()))
+            for member in actions
+        ]
+        return self._play(process_worker.APPLY, "step", messages)
 
     def _prepare(self) -> None:
         """Makes sure that the members work and are idle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import pickle
 import weakref
 from collections.abc import Callable
@@ -133,11 +134,11 @@ class ProcessPyEnvironment:
         Raises:
           ChildError: If the process is dead, or has failed before.
         """
-        return self._ask(process_worker.CALL, name, (name, args, kwargs))
+        return self._apply(name, operator.methodcaller(name, *args, **kwargs))
 
     def access(self, name: str) -> Any:
         """Returns an attribute of the environment; raises the same errors as `call`."""
-        return self._ask(process_worker.ACCESS, name, (name, (), {}))()
+        return self._apply(name, operator.attrgetter(name))()
 
     def step(self, action: Any, blocking: bool = True) -> Any:
         """Steps the environment.
@@ -195,10 +196,11 @@ class ProcessPyEnvironment:
 
     def _apply(self, what: str, function: Callable[..., Any], *args: Any) -> Promise:
         """Calls `function(environment, *args)` in the process of the environment."""
-        return self._ask(process_worker.APPLY, what, (function, args, {}))
+        return self._ask(process_worker.APPLY, what, (function, args))
 
     def _play(self, method: str, blocking: bool, *args: Any) -> Any:
-        call = self._ask(process_worker.CALL, method, (method, args, {}), fatal=True)
+        message = operator.methodcaller(method, *args), ()
+        call = self._ask(process_worker.APPLY, method, message, fatal=True)
 
         def promise() -> Any:
             time_step = call()

@@ -184,14 +184,13 @@ def _has_structure_of(spec: Any, value: Any) -> bool:
     return True
 
 
-# Requests. CALL, ACCESS and APPLY have pickled arguments and a pickled RESULT.
-CALL = 2
-ACCESS = 3
-APPLY = 4
-ATTACH = 5
-STEP = 6
-RESET = 7
-CLOSE = 8
+# Requests. APPLY has a pickled function of the environment, with further arguments, and
+# a pickled RESULT.
+APPLY = 2
+ATTACH = 3
+STEP = 4
+RESET = 5
+CLOSE = 6
 
 # Answers. SHARED means that the time step is in the shared memory.
 RESULT = 2
@@ -275,12 +274,8 @@ class _Worker:
             return self._environment.close()
         if kind == ATTACH:
             return self._attach(*pickle.loads(payload))
-        name, args, kwargs = pickle.loads(payload)
-        if kind == ACCESS:
-            return getattr(self._environment, name)
-        if kind == APPLY:
-            return name(self._environment, *args, **kwargs)
-        return getattr(self._environment, name)(*args, **kwargs)
+        function, args = pickle.loads(payload)
+        return function(self._environment, *args)
 
     def _attach(self, member: int, batch_size: int) -> None:
         fd = self._channel.receive_file()

@@ -4,7 +4,8 @@ A preset has a `name`, an `algorithm`, an `environment`, the `source` of its set
 and the `settings` that differ from the algorithm's defaults. Its `family` is a pattern
 of other environments that it is for. A `variant` is used only if it is named. A preset
 with `kinds` is also for all environments of these kinds that have no other preset. One
-with `actors` is for runs with actors in processes.
+with `actors` is for runs with actors in processes. The `origin` of one whose source is
+published holds the values that were read there, so that they can be compared.
 
 >>> from tfrl.algorithms import presets
 >>> presets.find("ppo", "Hopper-v5").name
@@ -24,6 +25,47 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
+class Source:
+    """Where values were read.
+
+    Attributes:
+      name: The repository, or the paper.
+      file: The file of the repository, or the section of the paper.
+      values: The values.
+      commit: The commit; empty for a paper.
+      notes: What else there is to know about some of the values, by their names.
+    """
+
+    name: str
+    file: str
+    values: Mapping[str, Any]
+    commit: str = ""
+    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What the sources of a preset say.
+
+    Attributes:
+      names: Whose names the values have, such as "Stable-Baselines3".
+      sources: The sources; values of later ones replace those of earlier ones.
+      differs: The settings of the preset that differ from the sources, with reasons.
+      others: Differences that no setting expresses.
+    """
+
+    names: str
+    sources: Sequence[Source]
+    differs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    others: Sequence[str] = ()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of all sources together."""
+        return {k: x for source in self.sources for k, x in source.values.items()}
+
+
+@dataclasses.dataclass(frozen=True)
 class Preset:
     """Settings of an algorithm for an environment.
 
@@ -40,6 +82,7 @@ class Preset:
       actors: Settings of `experiments.actors.ActorSettings`; None for runs in one
         process.
       note: What else there is to know about the settings.
+      origin: What its sources say; None for settings that were chosen here.
     """
 
     name: str
@@ -52,6 +95,7 @@ class Preset:
     kinds: Sequence[str] = ()
     actors: Mapping[str, Any] | None = None
     note: str = ""
+    origin: Origin | None = None
 
     def serves(self, environment: str) -> bool:
         """Whether the preset is for an environment, or for its family."""
@@ -70,12 +114,31 @@ class Preset:
 @functools.cache
 def every() -> tuple[Preset, ...]:
     """Returns all presets."""
-    folder = pathlib.Path(__file__).parent
+    files = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(pathlib.Path(__file__).parent.glob("*.json"))
+    }
+    shared = files.pop("sources")
     return tuple(
-        Preset(**row)
-        for path in sorted(folder.glob("*.json"))
-        for row in json.loads(path.read_text(encoding="utf-8"))
+        Preset(**{**row, "origin": _origin(row.get("origin"), shared)})
+        for rows in files.values()
+        for row in rows
     )
+
+
+def _origin(row: dict[str, Any] | None, shared: Mapping[str, Any]) -> Origin | None:
+    """Returns the origin of a row; a source is one of sources.json, or `like` one."""
+    if row is None:
+        return None
+    fields = [
+        shared[x] if isinstance(x, str) else {**shared.get(x.get("like"), {}), **x}
+        for x in row["sources"]
+    ]
+    sources = [
+        Source(**{name: x for name, x in each.items() if name != "like"})
+        for each in fields
+    ]
+    return Origin(**{**row, "sources": sources})
 
 
 def named(name: str, *algorithms: str | None) -> Preset:

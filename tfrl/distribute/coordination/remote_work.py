@@ -12,7 +12,7 @@ import pathlib
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import replay_service
@@ -25,6 +25,7 @@ from tfrl.system import log
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from tfrl import train
     from tfrl.distribute.experiment import Experiment
 
 _PAUSE = 1.0  # Seconds before a worker joins again.
@@ -148,60 +149,80 @@ def _train(
 ) -> Any:
     """Does the work of an actor, the evaluator or the learner."""
     from tfrl import train
-    from tfrl.distribute.lockstep import rounds
+
+    result = do_task(
+        member.task,
+        make_experiment(**member.run["settings"]),
+        servers,
+        member.number,
+        is_stopped,
+        member.run,
+        lambda: train.RunDirectory(**member.run["directory"]),
+        lambda: strategy,
+    )
+    return result and dataclasses.asdict(result)
+
+
+def do_task(
+    task: Task,
+    experiment: Experiment,
+    servers: replay_servers.Servers,
+    starts: int,
+    is_stopped: Callable[[], bool],
+    run: Mapping[str, Any],
+    make_directory: Callable[[], train.RunDirectory],
+    make_strategy: Callable[[], tf.distribute.Strategy | None],
+) -> train.RunResult | None:
+    """Does the work of an actor, evaluator or learner; returns a learner's result.
+
+    Args:
+      task: The task of this process.
+      experiment: The run's experiment.
+      servers: The replay servers.
+      starts: The number of earlier starts of the task.
+      is_stopped: Returns whether to stop.
+      run: The `Plan.settings` of the run.
+      make_directory: Makes the directory of a learner's outputs.
+      make_strategy: Makes the strategy of a learner; None for one replica.
+    """
+    from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner, rounds
     from tfrl.distribute.roles import actor, devices, evaluator, learner
 
-    run = member.run
-    experiment = make_experiment(**run["settings"])
-    devices.limit_to(experiment.device_of(member.task.role))
-    if run["schedule"] == rounds.LOCKSTEP:
-        return _train_in_lockstep(member, experiment, servers.first, is_stopped)
-    if member.task.role == ACTOR:
-        actor.act(experiment, servers, member.task.number, member.number, is_stopped)
-        return None
-    if member.task.role == EVALUATOR:
+    # This must precede all other uses of TensorFlow, also by strategies.
+    devices.limit_to(experiment.device_of(task.role))
+    is_in_lockstep = run["schedule"] == rounds.LOCKSTEP
+    num_iterations, num_actors = run["num_iterations"], run["num_actors"]
+    if task.role == ACTOR and is_in_lockstep:
+        lockstep_actor.act(
+            experiment, servers.first, task.number, num_actors, is_stopped
+        )
+    elif task.role == ACTOR:
+        actor.act(experiment, servers, task.number, starts, is_stopped)
+    elif task.role == EVALUATOR:
         evaluator.evaluate(experiment, servers, is_stopped)
-        return None
-    if strategy is not None and member.task.number:
+    elif is_in_lockstep:
+        return lockstep_learner.learn(
+            experiment,
+            servers.first,
+            make_directory(),
+            num_iterations,
+            num_actors,
+            is_stopped,
+        )
+    elif (strategy := make_strategy()) is not None and task.number:
         learner.follow(experiment, servers, strategy)
-        return None
-    directory = train.RunDirectory(**run["directory"])
-    result = learner.learn(
-        experiment,
-        servers,
-        directory,
-        run["num_iterations"],
-        is_stopped,
-        strategy,
-        num_actors=run["num_actors"],
-        has_evaluator=run["has_evaluator"],
-    )
-    return dataclasses.asdict(result)
-
-
-def _train_in_lockstep(
-    member: coordinator_client.CoordinatorClient,
-    experiment: Experiment,
-    address: str,
-    is_stopped: Callable[[], bool],
-) -> Any:
-    from tfrl import train
-    from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
-
-    run = member.run
-    number, num_actors = member.task.number, run["num_actors"]
-    if member.task.role == ACTOR:
-        lockstep_actor.act(experiment, address, number, num_actors, is_stopped)
-        return None
-    result = lockstep_learner.learn(
-        experiment,
-        address,
-        train.RunDirectory(**run["directory"]),
-        run["num_iterations"],
-        num_actors,
-        is_stopped,
-    )
-    return dataclasses.asdict(result)
+    else:
+        return learner.learn(
+            experiment,
+            servers,
+            make_directory(),
+            num_iterations,
+            is_stopped,
+            strategy,
+            num_actors=num_actors,
+            has_evaluator=run["has_evaluator"],
+        )
+    return None
 
 
 def _serve(member: coordinator_client.CoordinatorClient, host: str) -> None:

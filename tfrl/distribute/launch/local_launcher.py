@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from tfrl import train
 from tfrl.distribute import replay_servers
+from tfrl.distribute.coordination import remote_work
 from tfrl.distribute.launch.plan import Plan, draw_token
-from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
-from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
-from tfrl.distribute.roles import actor, devices, evaluator, learner
+from tfrl.distribute.process_roles import LEARNER, REPLAY, Task
+from tfrl.distribute.roles import devices
 from tfrl.replay_service.transport import connection
 from tfrl.system import function_process, locked_directories, supervisor
 
@@ -85,7 +85,7 @@ def work(
     starts: int,
     is_stopped: Callable[[], bool],
 ) -> train.RunResult | None:
-    """Does the work of an actor, evaluator or learner; returns a learner's result.
+    """Does the work of a task as a child of the launcher; see `remote_work.do_task`.
 
     Args:
       task: The task of the process.
@@ -94,42 +94,13 @@ def work(
       starts: The number of earlier starts of the task.
       is_stopped: Returns whether to stop.
     """
-    experiment = plan.experiment
-    # This must precede all other uses of TensorFlow, like `devices.mirrored`.
-    devices.limit_to(experiment.device_of(task.role))
-    if plan.is_lockstep:
-        return _work_in_lockstep(task, plan, servers.first, is_stopped)
-    if task.role == ACTOR:
-        actor.act(experiment, servers, task.number, starts, is_stopped)
-        return None
-    if task.role == EVALUATOR:
-        evaluator.evaluate(experiment, servers, is_stopped)
-        return None
-    return learner.learn(
-        experiment,
-        servers,
-        plan.directory,
-        plan.num_iterations,
-        is_stopped,
-        devices.mirrored(plan.num_learners),
-        num_actors=plan.num_actors,
-        has_evaluator=plan.has_evaluator,
-    )
-
-
-def _work_in_lockstep(
-    task: Task, plan: Plan, address: str, is_stopped: Callable[[], bool]
-) -> train.RunResult | None:
-    if task.role == ACTOR:
-        lockstep_actor.act(
-            plan.experiment, address, task.number, plan.num_actors, is_stopped
-        )
-        return None
-    return lockstep_learner.learn(
+    return remote_work.do_task(
+        task,
         plan.experiment,
-        address,
-        plan.directory,
-        plan.num_iterations,
-        plan.num_actors,
+        servers,
+        starts,
         is_stopped,
+        plan.settings,
+        lambda: plan.directory,
+        lambda: devices.mirrored(plan.num_learners),
     )

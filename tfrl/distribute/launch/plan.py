@@ -114,16 +114,23 @@ class Plan:
         return [root / f"shard_{number}" for number in range(self.num_shards)]
 
     @property
-    def shared_settings(self) -> dict[str, Any]:
-        """The settings that a coordinator sends to all workers, valid in JSON."""
+    def settings(self) -> dict[str, Any]:
+        """The settings of the run that its processes need."""
         return {
-            "directory": self.directory.arguments,
-            "server_directories": [str(path) for path in self.server_directories],
             "num_iterations": self.num_iterations,
             "num_actors": self.num_actors,
             "has_evaluator": self.has_evaluator,
             "num_learners": self.num_learners,
             "schedule": self.schedule,
+        }
+
+    @property
+    def shared_settings(self) -> dict[str, Any]:
+        """The settings that a coordinator sends to all workers, valid in JSON."""
+        return {
+            "directory": self.directory.arguments,
+            "server_directories": [str(path) for path in self.server_directories],
+            **self.settings,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }
 

@@ -280,16 +280,6 @@ def test_a_game_that_skips_frames_is_known_by_its_spec(take_away):
     assert internals.frames_skipped(game) == 3
 
 
-def test_words_are_checkpointed_as_they_are_if_they_must(take_away, tmp_path):
-    take_away("_restore_from_tensors")
-    variable = tf.Variable([7], dtype=tf.uint32)
-    internals.checkpoint_as_int32(variable)
-    path = tf.train.Checkpoint(x=variable).write(str(tmp_path / "c"))
-    variable.assign([0])
-    tf.train.Checkpoint(x=variable).read(path).assert_consumed()
-    assert variable.numpy().tolist() == [7]
-
-
 def test_a_network_tracks_its_variables(take_away):
     environment = native.load("CartPole-v1")
     specs = environment.observation_spec(), environment.action_spec()

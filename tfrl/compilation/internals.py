@@ -137,12 +137,6 @@ def is_available(name: str) -> bool:
     return True
 
 
-@functools.cache
-def _variable() -> tf.Variable:
-    with tf.init_scope():
-        return tf.Variable(0.0, trainable=False)
-
-
 def _eager_context() -> Any:
     return look_up(_CONTEXT, "context")()
 
@@ -178,9 +172,6 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_gradient_registry": lambda: _OPS,
     "_pfor_converter_registry": lambda: _PFOR,
     "wrap": lambda: _PFOR,
-    "_serialize_to_tensors": _variable,
-    "_restore_from_tensors": _variable,
-    "_copy_trackable_to_cpu": _variable,
     "register_checkpoint_saver": lambda: _REGISTRATION,
     "_function_captures": lambda: _function(),
     "_function_type": lambda: _function(),
@@ -536,56 +527,6 @@ def saved_model() -> Any:
     """Returns an empty protocol buffer that can hold a SavedModel."""
     remedy = "do not resume runs that have saved a policy"
     return _needed(_SAVED_MODELS, "SavedModel", "saved_model.pb", remedy)()
-
-
-def checkpoint_as_int32(variable: tf.Variable) -> None:
-    """Makes checkpoints hold a uint32 variable's words as int32.
-
-    Earlier releases of `tfrl` saved int32, so every release can restore the replay
-    buffers of every other one. If a private name is missing, checkpoints hold uint32.
-    """
-    kind: Any = type(variable)
-    try:
-        for name in _CHECKPOINT_METHODS:
-            look_up(kind, name)
-        change_class(variable, _int32_in_checkpoints(kind))
-    except (AttributeError, TypeError):
-        return
-
-
-_CHECKPOINT_METHODS = (
-    "_serialize_to_tensors",
-    "_restore_from_tensors",
-    "_copy_trackable_to_cpu",
-)
-
-
-@functools.cache
-def _int32_in_checkpoints(kind: Any) -> Any:
-    class UInt32Variable(kind):
-        def _serialize_to_tensors(self) -> dict[str, Any]:
-            return {
-                name: type(lazy)(
-                    functools.partial(_read_int32, lazy), tf.int32, lazy.device
-                )
-                for name, lazy in super()._serialize_to_tensors().items()
-            }
-
-        def _restore_from_tensors(self, tensors: dict[str, tf.Tensor]) -> Any:
-            return super()._restore_from_tensors(
-                {name: tf.bitcast(x, tf.uint32) for name, x in tensors.items()}
-            )
-
-        def _copy_trackable_to_cpu(self, object_map: Any) -> None:
-            super()._copy_trackable_to_cpu(object_map)
-            checkpoint_as_int32(object_map[self])
-
-    return UInt32Variable
-
-
-def _read_int32(lazy: Any) -> tf.Tensor | None:
-    words = lazy.tensor
-    return None if words is None else tf.bitcast(words, tf.int32)
 
 
 def register_checkpoint_saver(

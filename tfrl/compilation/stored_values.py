@@ -13,8 +13,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import internals
-
 
 def stored_dtype(dtype: tf.DType) -> tf.DType:
     """Returns the dtype of a variable that stores values of `dtype`."""
@@ -24,8 +22,6 @@ def stored_dtype(dtype: tf.DType) -> tf.DType:
 
 def zeros(shape: Any, dtype: tf.DType, name: str | None = None) -> tf.Variable:
     """Returns a variable that stores zeros, and is not trained.
-
-    Its checkpoints hold the values, so they can be read into variables of `dtype`.
 
     Args:
       shape: The shape of the values. A dimension of None may change its size, and
@@ -43,12 +39,9 @@ def zeros(shape: Any, dtype: tf.DType, name: str | None = None) -> tf.Variable:
         return tf.zeros(sizes, stored)
 
     # A function, so that the zeros of a large variable do not stay in memory.
-    variable = tf.Variable(
+    return tf.Variable(
         initial_value, trainable=False, name=name, shape=shape, dtype=stored
     )
-    if stored != dtype:
-        internals.checkpoint_as_int32(variable)
-    return variable
 
 
 def to_stored(value: tf.Tensor) -> tf.Tensor:

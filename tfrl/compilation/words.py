@@ -68,11 +68,6 @@ class WordLayout:
         self._words = [leaves[i].words for i in self._packed]
 
     @property
-    def has_words(self) -> bool:
-        """Whether any tensor is packed."""
-        return bool(self._packed)
-
-    @property
     def stored_specs(self) -> list[tf.TensorSpec]:
         """The specs of the stored tensors: the unpacked ones in order, then words."""
         specs = [self._leaves[i].spec for i in self._separate]

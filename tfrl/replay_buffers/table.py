@@ -15,7 +15,6 @@ import tree
 from tfrl.compilation import (
     accelerators,
     context,
-    internals,
     stored_values,
     variable_substitution,
     words,
@@ -234,8 +233,6 @@ class PackedTable(tf.Module, tracking.Untracked):
         # Packing a single leaf would gain nothing.
         self._layout = words.WordLayout(tree.flatten(tensor_spec), fewest=2)
         self._table = Table(tuple(self._layout.stored_specs), capacity, scope)
-        if self._layout.has_words:
-            internals.checkpoint_as_int32(self._table.variables()[-1])
 
     def variables(self) -> list[tf.Variable]:
         """Returns the variables of separate leaves, and then the variable of words."""

@@ -273,8 +273,7 @@ def compare(reader: Any, root: Any) -> tuple[list[str], list[str]]:
                 absent.append(f"  {label(key, variable)}")
             continue
         shape, dtype = tf.TensorShape(variable.shape), tf.as_dtype(variable.dtype)
-        # A replay buffer's uint32 words are saved as int32.
-        same = dtype == dtypes[key] or {dtype, dtypes[key]} == {tf.int32, tf.uint32}
+        same = dtype == dtypes[key]
         if not same or not shape.is_compatible_with(shapes[key]):
             changed.append(
                 f"  {label(key, variable)}: saved {dtypes[key].name} "

@@ -100,10 +100,8 @@ def _save(trackables: Mapping[str, tf.Variable], file_prefix: Any) -> list[tf.Te
     """Writes each slice into its own file; returns the files' prefixes."""
     prefixes: list[tf.Tensor] = []
     for name, variable in trackables.items():
-        # See `internals.checkpoint_as_int32`.
-        dtype = tf.int32 if variable.dtype == tf.uint32 else variable.dtype
         shape = variable.shape.as_list()
-        rows = max(1, SLICE_BYTES * shape[0] // _bytes_of(shape, dtype))
+        rows = max(1, SLICE_BYTES * shape[0] // _bytes_of(shape, variable.dtype))
         # The first file gives the number of rows of each slice.
         names, values, texts = [_key(name) + _ROWS], [tf.constant(rows, tf.int64)], [""]
         for start, size in _slices(shape[0], rows):
@@ -115,10 +113,7 @@ def _save(trackables: Mapping[str, tf.Variable], file_prefix: Any) -> list[tf.Te
                     prefix=prefix,
                     tensor_names=[*names, _key(name)],
                     shape_and_slices=[*texts, _slice_text(shape, start, size)],
-                    tensors=[
-                        *values,
-                        value if value.dtype == dtype else tf.bitcast(value, dtype),
-                    ],
+                    tensors=[*values, value],
                 )
             prefixes.append(prefix)
             names, values, texts = [], [], []
@@ -132,8 +127,6 @@ def _restore(trackables: Mapping[str, tf.Variable], merged_prefix: Any) -> None:
     for name, variable in trackables.items():
         for start, part in read_tensor(reader, path, _key(name)):
             value = tf.convert_to_tensor(part)
-            if value.dtype != variable.dtype:
-                value = tf.bitcast(value, variable.dtype)
             with tf.device(variable.device):
                 tf.raw_ops.ResourceStridedSliceAssign(
                     ref=variable.handle,

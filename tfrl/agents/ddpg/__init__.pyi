@@ -2,6 +2,9 @@ from . import actor_network as actor_network
 from . import actor_rnn_network as actor_rnn_network
 from . import critic_network as critic_network
 from . import critic_rnn_network as critic_rnn_network
+from . import d4pg_agent as d4pg_agent
 from . import ddpg_agent as ddpg_agent
+from .d4pg_agent import D4pgAgent as D4pgAgent
+from .d4pg_agent import D4pgInfo as D4pgInfo
 from .ddpg_agent import DdpgAgent as DdpgAgent
 from .ddpg_agent import DdpgInfo as DdpgInfo

@@ -1,8 +1,14 @@
 from . import dqn_agent as dqn_agent
+from . import iqn_agent as iqn_agent
 from . import munchausen as munchausen
+from . import qr_dqn_agent as qr_dqn_agent
+from . import r2d2_agent as r2d2_agent
 from .dqn_agent import D3qnAgent as D3qnAgent
 from .dqn_agent import DdqnAgent as DdqnAgent
 from .dqn_agent import DqnAgent as DqnAgent
 from .dqn_agent import DqnLossInfo as DqnLossInfo
 from .dqn_agent import DqnSettings as DqnSettings
+from .iqn_agent import IqnAgent as IqnAgent
 from .munchausen import Munchausen as Munchausen
+from .qr_dqn_agent import QrDqnAgent as QrDqnAgent
+from .r2d2_agent import R2d2Agent as R2d2Agent

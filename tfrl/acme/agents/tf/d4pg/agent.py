@@ -9,7 +9,7 @@ import keras
 
 from tfrl.acme.agents.tf import replay_agent
 from tfrl.agents import options
-from tfrl.agents.d4pg import d4pg_agent
+from tfrl.agents.ddpg import d4pg_agent
 from tfrl.networks import network
 from tfrl.utils import number_checks
 

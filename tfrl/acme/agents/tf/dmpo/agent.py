@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from tfrl.acme.agents.tf.mpo import agent
-from tfrl.agents.dmpo import dmpo_agent
+from tfrl.agents.mpo import dmpo_agent
 from tfrl.networks import network
 
 

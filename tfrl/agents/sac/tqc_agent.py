@@ -9,6 +9,31 @@ per critic, each critic minimises the quantile Huber loss of its quantiles at (s
 The actor minimises alpha * log pi(a|s) minus the mean of all N M quantiles. Kuznetsov
 et al., "Controlling overestimation bias with truncated mixture of continuous
 distributional quantile critics" (2020, arXiv:2005.04269), equations 8 to 12.
+
+The critics are one network of quantiles:
+
+>>> import keras
+>>> from tfrl.agents import TqcAgent
+>>> from tfrl.agents.sac import TanhNormalProjectionNetwork
+>>> from tfrl.environments import native
+>>> from tfrl.networks import ActorDistributionNetwork, CriticEnsembleNetwork
+>>> environment = native.load("Pendulum-v1", 1)
+>>> specs = environment.observation_spec(), environment.action_spec()
+>>> agent = TqcAgent(
+...     environment.time_step_spec(),
+...     environment.action_spec(),
+...     CriticEnsembleNetwork(specs, num_critics=5, num_quantiles=25),
+...     ActorDistributionNetwork(
+...         *specs, continuous_projection_net=TanhNormalProjectionNetwork
+...     ),
+...     actor_optimizer=keras.optimizers.Adam(3e-4),
+...     critic_optimizer=keras.optimizers.Adam(3e-4),
+...     alpha_optimizer=keras.optimizers.Adam(3e-4),
+...     gamma=0.99,
+...     target_update_tau=0.005,
+... )
+>>> agent.train_sequence_length
+2
 """
 
 from __future__ import annotations

@@ -14,6 +14,32 @@ where the denominator is the batch's mean, without a gradient. At a time limit t
 no next action, and no penalty. Tarasov et al., "Revisiting the minimalist approach to
 offline reinforcement learning" (2023, arXiv:2305.09836), section 3, with the minimum
 and the denominator of the authors' code.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl import networks
+>>> from tfrl.agents.td3 import RebracAgent
+>>> from tfrl.networks.layers import bodies
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([3], tf.float32)
+>>> action_spec = BoundedTensorSpec([1], tf.float32, -2, 2)
+>>> specs = (observation_spec, action_spec)
+>>> agent = RebracAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     networks.ActorNetwork(*specs, (64, 64)),
+...     networks.CriticNetwork(
+...         specs, joint_fc_layer_params=(64, 64), body=bodies.layer_normed
+...     ),
+...     actor_optimizer=keras.optimizers.Adam(1e-3),
+...     critic_optimizer=keras.optimizers.Adam(1e-3),
+...     actor_update_period=2,
+...     target_update_period=2,
+...     target_update_tau=0.005,
+...     gamma=0.99,
+... )
+>>> agent.initialize()
 """
 
 from __future__ import annotations
@@ -25,7 +51,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import checks, critics, transitions, updates
 from tfrl.agents.td3 import td3_agent
-from tfrl.agents.td3_bc import distances
+from tfrl.agents.td3.td3_bc_agent import mean_size, squared_distances
 from tfrl.compilation import accelerators
 from tfrl.losses import masking
 from tfrl.trajectories import time_step as ts
@@ -118,7 +144,8 @@ class RebracAgent(td3_agent.Td3Agent):
         actions = self._target_actions(reached, batch.seed)
         values = critics.all_values(self._target_critic_networks, reached, actions)
         distance = masking.masked(
-            distances.squared(self.action_spec, actions, data.info), ~reached.is_last()
+            squared_distances(self.action_spec, actions, data.info),
+            ~reached.is_last(),
         )
         next_values = losses.penalized_value(
             losses.clipped_double_q(tf.unstack(values)), distance, self._critic_penalty
@@ -131,11 +158,11 @@ class RebracAgent(td3_agent.Td3Agent):
         actions = critics.outputs(self._actor_network, data.time_step, batch.training)
         values = critics.all_values(self._critic_networks, data.time_step, actions)
         smallest = losses.clipped_double_q(tf.unstack(values))
-        distance = distances.squared(self.action_spec, actions, data.action)
+        distance = squared_distances(self.action_spec, actions, data.action)
         loss = losses.cloned_policy_gradient(
             smallest,
             self._actor_penalty * distance,
-            distances.mean_size(smallest, critics.counted(batch)),
+            mean_size(smallest, critics.counted(batch)),
             alpha=1.0,
         )
         return critics.mean(loss, batch, self._actor_network), {}

@@ -13,6 +13,36 @@ perspective on reinforcement learning" (2017, arXiv:1707.06887), with a continuo
 policy as in Barth-Maron et al., "Distributed distributional deterministic policy
 gradients" (2018, arXiv:1804.08617). Their combination is Acme's (Hoffman et al., "Acme:
 a research framework for distributed reinforcement learning", 2020, arXiv:2006.00979).
+
+The atoms of the critic's distributions span the discounted returns:
+
+>>> import keras
+>>> from tfrl import networks
+>>> from tfrl.agents.mpo import DmpoAgent
+>>> from tfrl.environments import native
+>>> environment = native.load("Pendulum-v1", 1)
+>>> agent = DmpoAgent(
+...     environment.time_step_spec(),
+...     environment.action_spec(),
+...     policy_network=networks.Sequential(
+...         [
+...             networks.LayerNormMLP((64, 64), activate_final=True),
+...             networks.MultivariateNormalDiagHead(1, use_tfd_independent=True),
+...         ]
+...     ),
+...     critic_network=networks.Sequential(
+...         [
+...             networks.CriticMultiplexer(),
+...             networks.LayerNormMLP((64, 64), activate_final=True),
+...             networks.DiscreteValuedHead(vmin=-1000, vmax=0, num_atoms=51),
+...         ]
+...     ),
+...     policy_optimizer=keras.optimizers.Adam(1e-4),
+...     critic_optimizer=keras.optimizers.Adam(1e-4),
+...     dual_optimizer=keras.optimizers.Adam(1e-2),
+... )
+>>> agent.policy.action(environment.reset()).action.shape
+TensorShape([1, 1])
 """
 
 from __future__ import annotations

@@ -9,6 +9,24 @@ quantile Huber loss of
 summed over i and averaged over j, where a* has the highest value of the target network,
 or with `double_q` of the online network. Dabney et al., "Distributional reinforcement
 learning with quantile regression" (2018, arXiv:1710.10044), algorithm 1.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents import QrDqnAgent
+>>> from tfrl.networks import QuantileQNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> agent = QrDqnAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     QuantileQNetwork(observation_spec, action_spec, num_quantiles=10),
+...     keras.optimizers.Adam(1e-3),
+...     gamma=0.99,
+... )
+>>> agent.train_sequence_length
+2
 """
 
 from __future__ import annotations

@@ -6,6 +6,26 @@ for the targets; each update draws all of them uniformly. Dabney et al., "Implic
 quantile networks for distributional reinforcement learning" (2018, arXiv:1806.06923),
 equation 3. The policies and the targets choose actions by the mean over evenly spaced
 fractions; see `ImplicitQuantileNetwork`.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents import IqnAgent
+>>> from tfrl.networks import ImplicitQuantileNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> agent = IqnAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     ImplicitQuantileNetwork(observation_spec, action_spec),
+...     keras.optimizers.Adam(1e-3),
+...     num_quantiles=8,
+...     num_target_quantiles=8,
+...     gamma=0.99,
+... )
+>>> agent.train_sequence_length
+2
 """
 
 from __future__ import annotations
@@ -16,8 +36,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks, updates
-from tfrl.agents.dqn import dqn_agent
-from tfrl.agents.qr_dqn import qr_dqn_agent
+from tfrl.agents.dqn import dqn_agent, qr_dqn_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks

@@ -5,6 +5,29 @@ the targets and their mean in the actor's loss. The critics drop units in every 
 an update: in their predictions, in the targets and in the actor's loss, so that two of
 them stand for REDQ's ten. Hiraoka et al., "Dropout Q-functions for doubly efficient
 reinforcement learning" (2022, arXiv:2110.02034), algorithm 2.
+
+>>> import keras
+>>> from tfrl.agents import DroqAgent
+>>> from tfrl.agents.sac import TanhNormalProjectionNetwork
+>>> from tfrl.environments import native
+>>> from tfrl.networks import ActorDistributionNetwork, CriticEnsembleNetwork
+>>> environment = native.load("Pendulum-v1", 1)
+>>> specs = environment.observation_spec(), environment.action_spec()
+>>> agent = DroqAgent(
+...     environment.time_step_spec(),
+...     environment.action_spec(),
+...     CriticEnsembleNetwork(specs, num_critics=2, dropout=0.01, layer_norm=True),
+...     ActorDistributionNetwork(
+...         *specs, continuous_projection_net=TanhNormalProjectionNetwork
+...     ),
+...     actor_optimizer=keras.optimizers.Adam(3e-4),
+...     critic_optimizer=keras.optimizers.Adam(3e-4),
+...     alpha_optimizer=keras.optimizers.Adam(3e-4),
+...     gamma=0.99,
+...     target_update_tau=0.005,
+... )
+>>> agent.train_sequence_length
+2
 """
 
 from __future__ import annotations

@@ -13,6 +13,33 @@ mu follows the gradient of the mean,
 
 The actions that are collected have Gaussian noise. Barth-Maron et al., "Distributed
 distributional deterministic policy gradients" (2018, arXiv:1804.08617), algorithm 1.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl import networks
+>>> from tfrl.agents.ddpg import D4pgAgent
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([3], tf.float32)
+>>> action_spec = BoundedTensorSpec([1], tf.float32, -2, 2)
+>>> critic_network = networks.Sequential(
+...     [
+...         networks.CriticMultiplexer(),
+...         networks.LayerNormMLP([64, 64], activate_final=True),
+...         networks.DiscreteValuedHead(vmin=-1600.0, vmax=0.0, num_atoms=51),
+...     ]
+... )
+>>> agent = D4pgAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     networks.ActorNetwork(observation_spec, action_spec, (64, 64)),
+...     critic_network,
+...     actor_optimizer=keras.optimizers.Adam(1e-3),
+...     critic_optimizer=keras.optimizers.Adam(1e-3),
+... )
+>>> agent.initialize()
+>>> agent.train_sequence_length
+6
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from scipy import special
 
 from tfrl import agents, networks
 from tfrl.acme.tf.networks import vision
-from tfrl.agents import dmpo
+from tfrl.agents import DmpoAgent
 from tfrl.distributions import discrete_valued
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
@@ -151,7 +151,7 @@ def test_the_networks_of_acmes_documentation_share_a_resnet():
         ]
     )
     shared_resnet = vision.ResNetTorso()
-    agent = dmpo.DmpoAgent(
+    agent = DmpoAgent(
         ts.time_step_spec(tf.TensorSpec([84, 84, 3], tf.float32)),
         BoundedTensorSpec([num_dimensions], tf.float32, -1.0, 1.0),
         policy_network=stochastic_policy_network,

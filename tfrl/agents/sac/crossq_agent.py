@@ -12,6 +12,33 @@ temperature minimise SAC's losses at every `actor_update_period`-th train step, 
 critics' running statistics. Bhatt et al., "CrossQ: batch normalization in deep
 reinforcement learning for greater sample efficiency and simplicity" (2024,
 arXiv:1902.05605), figure 2 and section 3.
+
+The critics and the actor are normalized:
+
+>>> import keras
+>>> from tfrl.agents import CrossQAgent
+>>> from tfrl.agents.sac import TanhNormalProjectionNetwork
+>>> from tfrl.environments import native
+>>> from tfrl.networks import ActorDistributionNetwork, CriticEnsembleNetwork
+>>> from tfrl.networks.layers.bodies import batch_renormed
+>>> environment = native.load("Pendulum-v1", 1)
+>>> specs = environment.observation_spec(), environment.action_spec()
+>>> agent = CrossQAgent(
+...     environment.time_step_spec(),
+...     environment.action_spec(),
+...     CriticEnsembleNetwork(specs, num_critics=2, body=batch_renormed),
+...     ActorDistributionNetwork(
+...         *specs,
+...         body=batch_renormed,
+...         continuous_projection_net=TanhNormalProjectionNetwork,
+...     ),
+...     actor_optimizer=keras.optimizers.Adam(1e-3, beta_1=0.5),
+...     critic_optimizer=keras.optimizers.Adam(1e-3, beta_1=0.5),
+...     alpha_optimizer=keras.optimizers.Adam(1e-3),
+...     gamma=0.99,
+... )
+>>> agent.train_sequence_length
+2
 """
 
 from __future__ import annotations

@@ -10,6 +10,24 @@ L(h(G) - Q(s, a)) with the n-step return of rescaled values
 
 Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning"
 (2019), sections 2.3 and 3. `losses.sequence_priorities` computes its priorities.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents import R2d2Agent
+>>> from tfrl.networks import QRnnNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> agent = R2d2Agent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     QRnnNetwork(observation_spec, action_spec, lstm_size=(16,)),
+...     keras.optimizers.Adam(1e-3),
+...     burn_in_length=10,
+... )
+>>> agent.collect_data_spec.policy_info["policy_state"][0].shape.as_list()
+[16]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.agents.qr_dqn.test_qr_dqn_agent import expected, experience
+from tests.agents.dqn.test_qr_dqn_agent import expected, experience
 from tfrl import agents, networks
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts

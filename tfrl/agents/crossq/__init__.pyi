@@ -1,2 +1,0 @@
-from . import crossq_agent as crossq_agent
-from .crossq_agent import CrossQAgent as CrossQAgent

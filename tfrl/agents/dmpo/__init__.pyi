@@ -1,2 +1,0 @@
-from . import dmpo_agent as dmpo_agent
-from .dmpo_agent import DmpoAgent as DmpoAgent

@@ -1,2 +1,0 @@
-from . import droq_agent as droq_agent
-from .droq_agent import DroqAgent as DroqAgent

@@ -1,2 +1,0 @@
-from . import edac_agent as edac_agent
-from .edac_agent import EdacAgent as EdacAgent

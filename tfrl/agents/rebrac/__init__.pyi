@@ -1,2 +1,0 @@
-from . import rebrac_agent as rebrac_agent
-from .rebrac_agent import RebracAgent as RebracAgent

@@ -134,6 +134,12 @@ def test_the_first_listings_run(name, number, shorter, tmp_path, monkeypatch):
     exec(compile(code, str(page), "exec"), {"__name__": name})
 
 
+def test_the_first_program_is_the_same_on_every_page():
+    pages = (REPOSITORY / "README.md", *(DOCS / f"{x}.md" for x in ("index", "start")))
+    first = {re.search(r"```python\n(.*?)```", x.read_text(), re.S)[1] for x in pages}
+    assert len(first) == 1
+
+
 def test_random_actions_get_on_cartpole_what_the_pages_say():
     environment = gymnasium.make("CartPole-v1")
     environment.action_space.seed(0)

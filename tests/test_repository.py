@@ -55,13 +55,16 @@ def parsed(path):
     return ast.parse(path.read_text())
 
 
-def test_the_readmes_listings_run():
+def test_the_readmes_listings_run(tmp_path):
     text = (REPOSITORY / "README.md").read_text()
     listings = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     result = subprocess.run(
         [sys.executable, "-c", listings],
-        cwd=REPOSITORY,
-        env={name: x for name, x in os.environ.items() if name != "XLA_FLAGS"},
+        cwd=tmp_path,
+        env={
+            **{name: x for name, x in os.environ.items() if name != "XLA_FLAGS"},
+            "PYTHONPATH": str(REPOSITORY),
+        },
         capture_output=True,
         text=True,
     )

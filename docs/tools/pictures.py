@@ -221,7 +221,7 @@ def save_run(folder: pathlib.Path) -> None:
 
     with tempfile.TemporaryDirectory() as logdir:
         logs = pathlib.Path(logdir)
-        tfrl.DQN("CartPole-v1", seed=0, logdir=logs).learn(20_000)
+        tfrl.DQN("CartPole-v1", seed=0, logdir=logs).learn(10_000)
         (logs / "learning_curve.png").replace(folder / "learning_curve.png")
         score_pictures.save_strip(logs / "agent.mp4", folder / "episode.png")
         _draw_report(logs).savefig(folder / "report.png", dpi=110)

@@ -100,8 +100,7 @@ class Recipe:
             {**made.settings, "num_iterations": iterations},
             length.num_environment_steps,
             schedule if iterations != schedule else None,
-            # It is the same folder wherever the program is started again.
-            str(pathlib.Path(initial).resolve()) if initial else None,
+            str(initial) if initial else None,
             made.own_parts(),
         )
 
@@ -140,10 +139,12 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Returns its fields, valid in JSON, as the config.json of a run holds them."""
+        initial = self.initial_run
         further = {
             "num_environment_steps": self.num_environment_steps,
             "schedule_iterations": self.schedule_iterations,
-            "initial_run": self.initial_run,
+            # It is the same folder wherever the program is started again.
+            "initial_run": str(pathlib.Path(initial).resolve()) if initial else None,
             "actors": None if self.actors is None else dict(self.actors),
         }
         return {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import dis
 import re
 import sys
-import traceback
 from collections.abc import Collection
 from typing import Any, NoReturn
 
@@ -21,6 +21,10 @@ _ORIGINS = {
     "num_frames": "--frame_stack",
     "max_sequence_length": "--replay_capacity",
 }
+
+# The packages, and the script that is run, whose errors have texts for users.
+_OURS = ("tfrl", "examples", "__main__")
+_TOLD = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
@@ -112,26 +116,23 @@ def is_of_users_code(error: Exception) -> bool:
     # Whoever asks for the memory that is lacking is not to blame, such as NumPy.
     if _is_of_memory(error) or not getattr(error, "__notes__", ()):
         return False
-    *_, innermost = traceback.walk_tb(error.__traceback__)
-    module = innermost[0].f_globals.get("__name__", "")
-    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
+    return _origin(error)[0] not in (*_OURS, "tensorflow", "keras")
 
 
 def is_for_the_user(error: Exception) -> bool:
-    """Whether the message of an error says what a user of the script should change."""
-    if isinstance(
-        error,
-        (
-            ArithmeticError,
-            ImportError,
-            LookupError,
-            MemoryError,
-            OSError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ),
-    ):
+    """Whether the message of an error says what a user of the script should change.
+
+    tfrl raises errors about what it was given by `raise`, with a text for the user.
+    What Python raises in the midst of its code, such as a KeyError, is a fault of tfrl,
+    and so is what a library says of a call that tfrl made; its traceback is of use.
+    """
+    if isinstance(error, ImportError | OSError) or _is_of_memory(error):
+        return True
+    module, is_raised = _origin(error)
+    is_told = isinstance(error, _TOLD) and bool(str(error))
+    if is_told and is_raised and module in _OURS:
+        return True
+    if is_of_users_code(error):
         return True
     import gymnasium
     import tensorflow as tf
@@ -145,6 +146,18 @@ def is_for_the_user(error: Exception) -> bool:
             gymnasium.error.Error,
             tfrl.replay_service.ReverbError,
             tf.errors.InvalidArgumentError,
-            tf.errors.ResourceExhaustedError,
         ),
     )
+
+
+def _origin(error: Exception) -> tuple[str, bool]:
+    """Returns the package whose code raised an error, and whether by `raise`."""
+    place = error.__traceback__
+    if place is None:
+        return "", False
+    while place.tb_next is not None:
+        place = place.tb_next
+    frame = place.tb_frame
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    instruction = dis.opname[frame.f_code.co_code[place.tb_lasti]]
+    return package, instruction == "RAISE_VARARGS"

@@ -17,7 +17,7 @@ from tfrl.replay_service.engine.serving.requests import (
     Request,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
-from tfrl.replay_service.engine.storage.layout import Layout
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.transport import wire
 
 _NO_SLOTS = np.empty(0, np.int32)

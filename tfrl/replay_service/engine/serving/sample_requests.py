@@ -18,7 +18,7 @@ from tfrl.replay_service.engine.serving.requests import (
     check_count,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
-from tfrl.replay_service.engine.storage.layout import Layout
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.transport import wire
 

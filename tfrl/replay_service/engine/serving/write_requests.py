@@ -23,7 +23,7 @@ from tfrl.replay_service.engine.serving.requests import (
     shown,
 )
 from tfrl.replay_service.engine.serving.service import Service, TableWaitQueues
-from tfrl.replay_service.engine.storage.layout import Layout
+from tfrl.replay_service.engine.storage.layouts import Layout
 from tfrl.replay_service.engine.storage.step_store import SentSteps, StepStore
 from tfrl.replay_service.transport import wire
 from tfrl.specs import dtype_names

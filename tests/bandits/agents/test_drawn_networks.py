@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.bandits import bandit_data as data
 from tfrl import testing, train
 from tfrl.bandits import agents, environments, metrics
-from tfrl.bandits.agents import bootstrapped_agent
+from tfrl.bandits.agents import dropout_thompson_sampling_agent
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -113,7 +113,9 @@ def test_masked_arms_have_probability_0():
 
 
 def test_poisson_numbers():
-    numbers = bootstrapped_agent.poisson(tf.constant([5, 6], tf.int64), [100_000])
+    numbers = dropout_thompson_sampling_agent.poisson(
+        tf.constant([5, 6], tf.int64), [100_000]
+    )
     counts = np.bincount(numbers.numpy().astype(int), minlength=4)[:4] / 100_000
     np.testing.assert_allclose(counts, np.exp(-1) / [1, 1, 2, 6], atol=0.005)
 
@@ -125,7 +127,9 @@ def test_the_loss_in_training_counts_rows_by_their_poisson_numbers():
     errors = (rewards.numpy()[np.arange(40), :, action] - reward[:, None]) ** 2
     info = agent.loss(_frames(x, action, reward))
     assert float(info.loss) == pytest.approx(errors.mean(), rel=1e-5)
-    numbers = bootstrapped_agent.poisson(tf.constant([0, 0], tf.int64), [40, 5]).numpy()
+    numbers = dropout_thompson_sampling_agent.poisson(
+        tf.constant([0, 0], tf.int64), [40, 5]
+    ).numpy()
     info = agent.train(_frames(x, action, reward))
     assert float(info.loss) == pytest.approx((errors * numbers).mean(), rel=1e-5)
 

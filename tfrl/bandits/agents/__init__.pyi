@@ -1,6 +1,5 @@
 from . import bandit_agent as bandit_agent
 from . import bernoulli_thompson_sampling_agent as bernoulli_thompson_sampling_agent
-from . import bootstrapped_agent as bootstrapped_agent
 from . import dropout_thompson_sampling_agent as dropout_thompson_sampling_agent
 from . import examples as examples
 from . import exp3_agent as exp3_agent
@@ -22,7 +21,7 @@ from .bandit_agent import BanditAgent as BanditAgent
 from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
 )
-from .bootstrapped_agent import BootstrappedAgent as BootstrappedAgent
+from .dropout_thompson_sampling_agent import BootstrappedAgent as BootstrappedAgent
 from .dropout_thompson_sampling_agent import (
     DropoutThompsonSamplingAgent as DropoutThompsonSamplingAgent,
 )

@@ -33,9 +33,9 @@ from tfrl.eval import evaluate
 from tfrl.replay_service.transport import connection, tls
 from tfrl.system import (
     child_errors,
+    child_process,
     directory_lock,
     file_lock,
-    function_process,
     supervisor,
 )
 from tfrl.train.runs import full_disk
@@ -146,7 +146,7 @@ class Failing:
     def poll(self):
         error = child_errors.ChildRaisedError("the learner: its traceback")
         error.original = self._error
-        return function_process.Ending("raised an exception", error)
+        return child_process.Ending("raised an exception", error)
 
     def stop(self, grace):
         pass

@@ -7,7 +7,7 @@ import time
 
 from tfrl import distribute, replay_service, train
 from tfrl.distribute import replay_servers
-from tfrl.system import function_process
+from tfrl.system import child_process
 
 PATIENCE = 240.0
 SERVER, LEARNER = "the replay server", "the learner"
@@ -22,7 +22,7 @@ class Watched:
         self.said, self.processes = [], {}
         self._is_stopped = threading.Event()
         self._error, self.result = None, None
-        start = function_process.FunctionProcess.__init__
+        start = child_process.FunctionProcess.__init__
         start_server = replay_servers.make_server
 
         def remember(process, function, name):
@@ -35,7 +35,7 @@ class Watched:
             self.processes[SERVERS.get(directory.name, SERVER)] = server
             return server
 
-        monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
+        monkeypatch.setattr(child_process.FunctionProcess, "__init__", remember)
         monkeypatch.setattr(replay_servers, "make_server", remember_server)
         self._thread = threading.Thread(
             target=self._run, args=(experiment, directory, settings)

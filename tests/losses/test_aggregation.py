@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import losses
 from tfrl.losses import aggregation
 
 LOSSES = np.array([[1.0, 2], [3, 6]], np.float32)
@@ -70,3 +71,19 @@ def test_mean_where_a_mask_is_true():
     values = tf.constant([1.0, float("nan"), 5.0])
     assert aggregation.masked_mean(values, tf.constant([True, False, True])) == 3.0
     assert aggregation.masked_mean(values, tf.zeros([3], tf.bool)) == 0.0
+
+
+def test_values_get_mean_zero_and_standard_deviation_one():
+    # Mean 3, variance (4 + 0 + 4) / 3.
+    values = losses.standardize(tf.constant([1.0, 3.0, 5.0]), tf.ones([3]))
+    np.testing.assert_allclose(values, np.array([-2, 0, 2]) / np.sqrt(8 / 3), rtol=1e-6)
+
+
+def test_masked_values_count_for_nothing_whatever_they_are():
+    values = tf.constant([[1.0, np.nan], [np.inf, 3.0]])
+    result = losses.standardize(values, tf.constant([[1.0, 0.0], [0.0, 1.0]]))
+    np.testing.assert_allclose(np.diag(result), [-1, 1], rtol=1e-6)
+
+
+def test_equal_values_become_zeros():
+    np.testing.assert_array_equal(losses.standardize(tf.fill([4], 7.0), tf.ones(4)), 0)

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import networks
+from tfrl.networks import quantile_q_network
 from tfrl.specs import tensor_spec
 
 SPEC = tf.TensorSpec([4], tf.float32)
@@ -70,3 +71,10 @@ def test_wrong_arguments():
     for name in ("num_quantiles", "num_cosines"):
         with pytest.raises(ValueError, match=name):
             networks.ImplicitQuantileNetwork(SPEC, ACTION, **{name: 0})
+
+
+def test_cosine_features_by_hand():
+    features = quantile_q_network.cosine_features(tf.constant([0.0, 0.5, 1.0]), 4)
+    np.testing.assert_allclose(
+        features, [[1, 1, 1, 1], [1, 0, -1, 0], [1, -1, 1, -1]], atol=1e-6
+    )

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tfrl.system import file_lock, function_process, locked_directories
+from tfrl.system import child_process, file_lock, locked_directories
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks directories")
 
@@ -108,7 +108,7 @@ def test_a_killed_process_leaves_its_files_in_the_folder_alone(parent):
         os.kill(os.getpid(), signal.SIGKILL)
 
     with locked_directories.temporary() as folder:
-        process = function_process.FunctionProcess(
+        process = child_process.FunctionProcess(
             functools.partial(work, folder), "worker"
         )
         deadline = time.monotonic() + 60

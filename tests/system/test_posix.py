@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tfrl.system import child_errors, child_process, function_process, jobs, posix
+from tfrl.system import child_errors, child_process, jobs, posix
 
 
 def refused(monkeypatch, start):
@@ -24,7 +24,7 @@ def test_a_child_is_refused_with_what_to_do_instead(monkeypatch):
 
 
 def test_functions_in_processes_are_refused(monkeypatch):
-    text = refused(monkeypatch, lambda: function_process.FunctionProcess(print, "p"))
+    text = refused(monkeypatch, lambda: child_process.FunctionProcess(print, "p"))
     assert text.startswith("p: expected a POSIX system")
 
 

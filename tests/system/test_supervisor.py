@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tfrl.system import child_errors, supervisor
-from tfrl.system.function_process import Ending, FunctionProcess
+from tfrl.system.child_process import Ending, FunctionProcess
 
 KILLED = Ending("was killed by SIGKILL")
 FINISHED = Ending("has finished", has_finished=True)

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tfrl import replay_service
-from tfrl.distribute.shards.shard import SILENCE
+from tfrl.distribute.shards.shard import SILENCE, in_daemon_thread
 from tfrl.replay_service import errors, server_process
 from tfrl.specs import array_spec
-from tfrl.system import daemon_calls, function_process
+from tfrl.system import child_process
 
 _LOGGER = logging.getLogger("tfrl.distribute")
 _PATIENCE = 1.0  # The number of seconds to wait for an answer.
@@ -131,7 +131,7 @@ class CentralServer:
         Raises:
           DeadlineExceededError: It takes longer.
         """
-        made = daemon_calls.start(call)
+        made = in_daemon_thread(call)
         futures.wait([made], seconds)
         if not made.done():
             self._hanging = made
@@ -177,10 +177,10 @@ class SupervisedServer:
                 self._killed_at_start = error.how
         return self
 
-    def poll(self) -> function_process.Ending | None:
+    def poll(self) -> child_process.Ending | None:
         """Returns how the server has died; None while it runs."""
         how = self._killed_at_start or self._server.how_it_died()
-        return None if how is None else function_process.Ending(how)
+        return None if how is None else child_process.Ending(how)
 
     def stop(self, grace: float) -> None:
         """Stops the server."""

@@ -14,7 +14,6 @@ from . import retrace_errors as retrace_errors
 from . import returns as returns
 from . import sac as sac
 from . import sequences as sequences
-from . import standardization as standardization
 from . import td as td
 from . import v_trace as v_trace
 from . import value_rescaling as value_rescaling
@@ -22,6 +21,7 @@ from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
 from .aggregation import expand_weights as expand_weights
 from .aggregation import masked_mean as masked_mean
+from .aggregation import standardize as standardize
 from .deterministic import clipped_double_q as clipped_double_q
 from .deterministic import (
     deterministic_policy_gradient as deterministic_policy_gradient,
@@ -89,7 +89,6 @@ from .sac import sac_actor_loss as sac_actor_loss
 from .sac import soft_value as soft_value
 from .sac import temperature_loss as temperature_loss
 from .sac import truncated_mixture as truncated_mixture
-from .standardization import standardize as standardize
 from .td import action_value as action_value
 from .td import best_action_value as best_action_value
 from .td import double_q_learning as double_q_learning

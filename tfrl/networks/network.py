@@ -16,7 +16,7 @@ import tree
 
 from tfrl.compilation import internals
 from tfrl.networks import layer_utils
-from tfrl.networks.construction import checks, recurrence, seeding, signatures
+from tfrl.networks.construction import checks, recorded_layer, recurrence, seeding
 from tfrl.savers import input_specs
 from tfrl.specs import matching, tensor_spec
 from tfrl.typing import types
@@ -27,7 +27,7 @@ from tfrl.utils import variables as variables_lib
 _FIRST = 0
 
 
-class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
+class Network(internals.TracksMore, recorded_layer.Recorded, keras.layers.Layer):
     """Base class of networks.
 
     A subclass makes its layers in `__init__` and implements
@@ -53,8 +53,8 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            signatures.check_init(cls)
-        cls._call_parameters = signatures.parameters_of_call(cls.call)
+            recorded_layer.check_init(cls)
+        cls._call_parameters = recorded_layer.parameters_of_call(cls.call)
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         Raises:
           TypeError: If the constructor does not take one of `kwargs`.
         """
-        signatures.check_taken(type(self), kwargs)
+        recorded_layer.check_taken(type(self), kwargs)
         copied = {
             name: tree.map_structure(seeding.copy_layer, layers)
             for name, layers in self._layer_arguments().items()

@@ -2,8 +2,8 @@
 
 `array_spec` describes NumPy arrays and only needs NumPy; `tensor_spec` describes
 TensorFlow tensors and subclasses `tf.TensorSpec`. `gym_spaces` and `dm_env_specs`
-translate from and to the specs of those libraries, and `environment_spec` gathers the
-four specs of an environment. Nothing here imports TensorFlow before `tensor_spec`, or
+translate from and to the specs of those libraries. `EnvironmentSpec` gathers the four
+specs of an environment. Nothing here imports TensorFlow before `tensor_spec`, or
 a name from it, is used.
 
 >>> import numpy as np

@@ -2,7 +2,6 @@ from . import array_spec as array_spec
 from . import bandit_spec_utils as bandit_spec_utils
 from . import distribution_spec as distribution_spec
 from . import dm_env_specs as dm_env_specs
-from . import environment_spec as environment_spec
 from . import gym_spaces as gym_spaces
 from . import tensor_spec as tensor_spec
 from .array_spec import ArraySpec as ArraySpec
@@ -11,8 +10,8 @@ from .distribution_spec import DistributionSpec as DistributionSpec
 from .dm_env_specs import Array as Array
 from .dm_env_specs import BoundedArray as BoundedArray
 from .dm_env_specs import DiscreteArray as DiscreteArray
-from .environment_spec import EnvironmentSpec as EnvironmentSpec
-from .environment_spec import make_environment_spec as make_environment_spec
+from .dm_env_specs import EnvironmentSpec as EnvironmentSpec
+from .dm_env_specs import make_environment_spec as make_environment_spec
 from .tensor_spec import BoundedTensorSpec as BoundedTensorSpec
 from .tensor_spec import TensorSpec as TensorSpec
 from .tensor_spec import from_spec as from_spec

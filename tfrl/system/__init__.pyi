@@ -3,7 +3,6 @@ from . import child_errors as child_errors
 from . import child_process as child_process
 from . import default as default
 from . import directory_lock as directory_lock
-from . import function_process as function_process
 from . import interpreter as interpreter
 from . import jobs as jobs
 from . import state_savers as state_savers

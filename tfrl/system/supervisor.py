@@ -1,7 +1,7 @@
 """Runs a group of processes, and restarts processes that are killed.
 
 >>> import time
->>> from tfrl.system import function_process, supervisor
+>>> from tfrl.system import supervisor
 >>> def work(is_stopped):
 ...     while not is_stopped():
 ...         time.sleep(0.01)
@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tfrl.system import child_errors, function_process, log
+from tfrl.system import child_errors, child_process, log
 
 _POLL = 0.05  # Seconds.
 _LONGEST_PAUSE = 60.0  # Seconds before a process is started again.
@@ -37,7 +37,7 @@ class Process(Protocol):
     def pid(self) -> int:
         """The process id."""
 
-    def poll(self) -> function_process.Ending | None:
+    def poll(self) -> child_process.Ending | None:
         """Returns how the process has ended; None while it runs."""
 
     def stop(self, grace: float) -> None:
@@ -117,9 +117,9 @@ class Restarts:
         return 0.0 if number == 0 else min(2.0 ** (number - 1), _LONGEST_PAUSE)
 
 
-def runs(function: function_process.Function, name: str) -> Callable[[int], Process]:
+def runs(function: child_process.Function, name: str) -> Callable[[int], Process]:
     """Returns a `Member.start` that runs the same function at every start."""
-    return lambda _: function_process.FunctionProcess(function, name)
+    return lambda _: child_process.FunctionProcess(function, name)
 
 
 def supervise(
@@ -217,7 +217,7 @@ class _Supervised:
         if not ending.has_finished:
             self._restart(self.process, ending)
 
-    def _restart(self, process: Process, ending: function_process.Ending) -> None:
+    def _restart(self, process: Process, ending: child_process.Ending) -> None:
         """Frees an ended process, and schedules its restart."""
         error = ending.error
         if error is not None and not isinstance(error.original, self._recovers):

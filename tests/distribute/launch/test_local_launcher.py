@@ -19,7 +19,7 @@ from tfrl.distribute.launch import local_launcher, plan
 from tfrl.distribute.roles import reports
 from tfrl.replay_service.transport import connection
 from tfrl.system import supervisor
-from tfrl.system.function_process import Ending
+from tfrl.system.child_process import Ending
 
 PATIENCE = 60.0
 TOKEN = "drawn for this test"

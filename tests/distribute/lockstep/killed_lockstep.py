@@ -14,7 +14,7 @@ import time
 from tests.distribute import small_impala
 from tfrl import distribute, train
 from tfrl.distribute import replay_servers
-from tfrl.distribute.lockstep import lockstep_learner
+from tfrl.distribute.lockstep import lockstep_roles
 from tfrl.distribute.roles import actor
 
 NUM_ROUNDS, CHECKPOINT_INTERVAL = 24, 5
@@ -56,8 +56,8 @@ def _make_environment(seed):
 
 def _make_run_settings(agent):
     """Returns the learner's settings; kills processes at its moments."""
-    collect = lockstep_learner.Actors.collect
-    serialize = lockstep_learner.Actors.serialize
+    collect = lockstep_roles.Actors.collect
+    serialize = lockstep_roles.Actors.serialize
 
     def collect_and_kill(actors):
         rollouts = collect(actors)
@@ -71,8 +71,8 @@ def _make_run_settings(agent):
         _kill("caller", int(agent.train_step_counter), os.getppid())
         return states
 
-    lockstep_learner.Actors.collect = collect_and_kill
-    lockstep_learner.Actors.serialize = serialize_and_kill
+    lockstep_roles.Actors.collect = collect_and_kill
+    lockstep_roles.Actors.serialize = serialize_and_kill
     return {"checkpoint_interval": CHECKPOINT_INTERVAL, "log_interval": 1}
 
 

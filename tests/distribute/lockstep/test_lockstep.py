@@ -18,7 +18,7 @@ from tests.agents.every_agent import KINDS
 from tests.distribute.lockstep import killed_lockstep
 from tests.distribute.small_impala import IMPALA, NUM_ENVS, NUM_STEPS
 from tfrl import environments, replay_service, train
-from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner, rounds
+from tfrl.distribute.lockstep import lockstep_roles, rounds
 from tfrl.distribute.roles import actor
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec
@@ -39,7 +39,7 @@ def acting(experiment, num_actors):
 
     def act(number):
         try:
-            lockstep_actor.act(experiment, address, number, num_actors, is_over.is_set)
+            lockstep_roles.act(experiment, address, number, num_actors, is_over.is_set)
         except BaseException as error:
             errors.append(error)
             raise
@@ -71,7 +71,7 @@ class Learned:
 
         self.directory = train.RunDirectory(path, {"num_iterations": num_rounds})
         with acting(experiment, num_actors) as address:
-            self.result = lockstep_learner.learn(
+            self.result = lockstep_roles.learn(
                 dataclasses.replace(experiment, make_run_settings=make_run_settings),
                 address,
                 self.directory,
@@ -313,7 +313,7 @@ def test_agents_that_cannot_learn_in_lockstep_are_refused():
 def test_a_checkpoint_of_another_number_of_actors_is_refused():
     environment, agent = IMPALA.build(0)
     one, two = [
-        lockstep_learner.Actors(
+        lockstep_roles.Actors(
             agent,
             "localhost:1",
             rounds.make_round(IMPALA, number, 2 * environment.batch_size, agent),

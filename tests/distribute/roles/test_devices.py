@@ -14,7 +14,7 @@ from tfrl.distribute import replay_servers
 from tfrl.distribute.coordination import remote_work
 from tfrl.distribute.launch import local_launcher
 from tfrl.distribute.launch.plan import Plan
-from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
+from tfrl.distribute.lockstep import lockstep_roles
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, Task
 from tfrl.distribute.roles import actor, devices, evaluator, learner
 
@@ -88,10 +88,10 @@ def seen(visible, monkeypatch):
 
     for module, name, role in (
         (actor, "act", ACTOR),
-        (lockstep_actor, "act", ACTOR),
+        (lockstep_roles, "act", ACTOR),
         (evaluator, "evaluate", EVALUATOR),
         (learner, "learn", LEARNER),
-        (lockstep_learner, "learn", LEARNER),
+        (lockstep_roles, "learn", LEARNER),
     ):
         monkeypatch.setattr(module, name, note(role))
     return found

@@ -1,8 +1,16 @@
 """Keys that carry their shard."""
 
-import numpy as np
+import threading
 
-from tfrl.distribute.shards.shard import MOST_SHARDS, split_keys, tagged_keys
+import numpy as np
+import pytest
+
+from tfrl.distribute.shards.shard import (
+    MOST_SHARDS,
+    in_daemon_thread,
+    split_keys,
+    tagged_keys,
+)
 from tfrl.replay_service.engine.tables import columns
 
 
@@ -30,3 +38,17 @@ def test_a_tables_own_keys_are_those_of_shard_0():
     found, own = split_keys(table.keys[rows])
     np.testing.assert_array_equal(found, np.zeros(5))
     np.testing.assert_array_equal(own, table.keys[rows])
+
+
+def test_a_call_gives_its_result_or_its_exception():
+    assert in_daemon_thread(lambda: threading.current_thread().daemon).result()
+    with pytest.raises(ZeroDivisionError):
+        in_daemon_thread(lambda: 1 / 0).result()
+
+
+def test_a_call_that_hangs_holds_nobody():
+    goes_on = threading.Event()
+    hanging = in_daemon_thread(lambda: goes_on.wait() and "done")
+    assert not hanging.done()
+    goes_on.set()
+    assert hanging.result() == "done"

@@ -10,7 +10,7 @@ from tfrl import train
 from tfrl.distribute.coordination.coordinator import Coordinator, Worker
 from tfrl.distribute.process_roles import Task
 from tfrl.replay_service import errors
-from tfrl.system import child_errors, function_process
+from tfrl.system import child_errors, child_process
 from tfrl.utils import number_checks
 
 _POLL = 0.1  # Seconds.
@@ -76,7 +76,7 @@ class RemoteProcess:
         values = None if ending is None else ending.get("result")
         return None if values is None else train.RunResult(**values)
 
-    def poll(self) -> function_process.Ending | None:
+    def poll(self) -> child_process.Ending | None:
         """Returns how the worker has ended; None while it runs or has not started yet.
 
         Raises:
@@ -97,7 +97,7 @@ class RemoteProcess:
             time.sleep(_POLL)
             self.poll()
 
-    def _ended(self, ending: function_process.Ending) -> function_process.Ending:
+    def _ended(self, ending: child_process.Ending) -> child_process.Ending:
         """Records that there is no worker to stop."""
         self._has_ended = True
         return ending
@@ -121,20 +121,20 @@ class RemoteProcess:
             )
         return False
 
-    def _ending(self) -> function_process.Ending | None:
+    def _ending(self) -> child_process.Ending | None:
         assert self._worker is not None
         ending = self._worker.ending
         if ending is not None and "error" in ending:
-            return function_process.Ending(
+            return child_process.Ending(
                 "raised an exception", _raised(self._task.title, **ending)
             )
         if ending is not None:
-            return function_process.Ending("has finished", has_finished=True)
+            return child_process.Ending("has finished", has_finished=True)
         if self._coordinator.worker(self._task) is not self._worker:
-            return function_process.Ending("was replaced by another process")
+            return child_process.Ending("was replaced by another process")
         silent = self._coordinator.now() - self._worker.heard_at
         if silent > self._watch.silence:
-            return function_process.Ending(f"was not heard of for {silent:.0f} s")
+            return child_process.Ending(f"was not heard of for {silent:.0f} s")
         return None
 
 

@@ -185,7 +185,7 @@ def do_task(
       make_directory: Makes the directory of a learner's outputs.
       make_strategy: Makes the strategy of a learner; None for one replica.
     """
-    from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner, rounds
+    from tfrl.distribute.lockstep import lockstep_roles, rounds
     from tfrl.distribute.roles import actor, devices, evaluator, learner
 
     # This must precede all other uses of TensorFlow, also by strategies.
@@ -193,7 +193,7 @@ def do_task(
     is_in_lockstep = run["schedule"] == rounds.LOCKSTEP
     num_iterations, num_actors = run["num_iterations"], run["num_actors"]
     if task.role == ACTOR and is_in_lockstep:
-        lockstep_actor.act(
+        lockstep_roles.act(
             experiment, servers.first, task.number, num_actors, is_stopped
         )
     elif task.role == ACTOR:
@@ -201,7 +201,7 @@ def do_task(
     elif task.role == EVALUATOR:
         evaluator.evaluate(experiment, servers, is_stopped)
     elif is_in_lockstep:
-        return lockstep_learner.learn(
+        return lockstep_roles.learn(
             experiment,
             servers.first,
             make_directory(),

@@ -14,7 +14,7 @@ from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.process_roles import LEARNER, REPLAY, Task
 from tfrl.distribute.roles import devices
 from tfrl.replay_service.transport import connection
-from tfrl.system import function_process, locked_directories, supervisor
+from tfrl.system import child_process, locked_directories, supervisor
 
 _Result = TypeVar("_Result")
 
@@ -42,7 +42,7 @@ class LocalLauncher:
         def start(task: Task, starts: int) -> supervisor.Process:
             if task.role == REPLAY:
                 return started[task.number].start(starts)
-            return function_process.FunctionProcess(
+            return child_process.FunctionProcess(
                 functools.partial(
                     _prepare_and_call, token, folder, work, task, plan, servers, starts
                 ),

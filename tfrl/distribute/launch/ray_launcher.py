@@ -15,7 +15,7 @@ from tfrl.distribute.launch import ray_actor
 from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.process_roles import REPLAY, ROLES, Task
 from tfrl.replay_service.transport import addresses, tls
-from tfrl.system import function_process, log, supervisor
+from tfrl.system import child_process, log, supervisor
 
 _TLS = (tls.CERTIFICATE_VARIABLE, tls.KEY_VARIABLE)
 
@@ -137,7 +137,7 @@ class _RayProcess(remote_process.RemoteProcess):
         self._running = running
         self._options = options
 
-    def poll(self) -> function_process.Ending | None:
+    def poll(self) -> child_process.Ending | None:
         """Returns how the worker has ended; None while it runs, or waits for its place.
 
         Raises:
@@ -156,7 +156,7 @@ class _RayProcess(remote_process.RemoteProcess):
                 f"{ray.cluster_resources()}, and {ray.available_resources()} are free."
             ) from None
         if ending is None and how is not None:
-            ending = self._ended(function_process.Ending(how))
+            ending = self._ended(child_process.Ending(how))
         return ending
 
     def stop(self, grace: float) -> None:

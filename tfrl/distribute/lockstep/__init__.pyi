@@ -1,3 +1,2 @@
-from . import lockstep_actor as lockstep_actor
-from . import lockstep_learner as lockstep_learner
+from . import lockstep_roles as lockstep_roles
 from . import rounds as rounds

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -120,3 +123,29 @@ def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     keys = np.asarray(keys, np.uint64)
     return ((keys & _MASK) >> _SHIFT).astype(np.int64), keys & ~_MASK
+
+
+_T = TypeVar("_T")
+
+
+def in_daemon_thread(function: Callable[[], _T]) -> futures.Future[_T]:
+    """Calls a function in a thread that does not keep the process alive.
+
+    The threads of an executor do.
+
+    Args:
+      function: The function.
+
+    Returns:
+      A future of its result, or of the exception that it raises.
+    """
+    future: futures.Future[_T] = futures.Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return future

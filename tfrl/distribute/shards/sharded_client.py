@@ -20,12 +20,12 @@ from tfrl.distribute.shards.shard import (
     MOST_SHARDS,
     SILENCE,
     Shard,
+    in_daemon_thread,
     split_keys,
 )
 from tfrl.replay_service import errors, table_info
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.writing.stream import BATCH
-from tfrl.system import daemon_calls
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -298,7 +298,7 @@ class ShardedClient:
           that stops answering while it writes.
         """
         written = [
-            daemon_calls.start(shard.client.checkpoint)
+            in_daemon_thread(shard.client.checkpoint)
             if self._info_of(shard) is not None
             else None
             for shard in self._shards

@@ -1,6 +1,5 @@
 from . import bodies as bodies
 from . import continuous as continuous
-from . import cosine_embedding as cosine_embedding
 from . import dense as dense
 from . import dropout as dropout
 from . import encoders as encoders

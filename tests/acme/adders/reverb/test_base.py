@@ -11,7 +11,8 @@ import pytest
 from tests.acme.adders import episodes
 from tfrl import replay_service as reverb
 from tfrl.acme.adders import reverb as adders
-from tfrl.acme.adders.reverb import EndBehavior
+from tfrl.acme.adders.reverb import EndBehavior, base, utils
+from tfrl.acme.adders.reverb.utils import calculate_priorities
 from tfrl.trajectories import time_step as ts
 
 REWARDS = episodes.floats(1, 2, 3, 4)
@@ -238,3 +239,70 @@ def test_after_a_flush_all_items_are_in_their_table(client):
     adder.flush()
     # From the first to the second and the third, and from the second to the third.
     assert client.server_info()["priority_table"].current_size == 2
+
+
+def test_zeros_like_keeps_shapes_and_dtypes():
+    zeros = utils.zeros_like({"a": np.ones([2, 3], np.uint8), "b": (2.5, np.True_)})
+    np.testing.assert_array_equal(zeros["a"], np.zeros([2, 3]))
+    assert zeros["a"].dtype == np.uint8
+    assert [leaf.dtype for leaf in zeros["b"]] == [np.float64, np.bool_]
+    assert zeros["b"] == (0, False)
+
+
+def test_a_final_step_has_only_its_observation():
+    step = adders.Step(
+        observation=np.float32(1),
+        action={"a": np.ones(2, np.int32)},
+        reward=np.float32(2),
+        discount=np.float32(1),
+        start_of_episode=np.True_,
+        extras=(np.float64(3),),
+    )
+    final = utils.final_step_like(step, np.float32(7))
+    assert final.observation == 7
+    np.testing.assert_array_equal(final.action["a"], [0, 0])
+    assert final.action["a"].dtype == np.int32
+    assert final[2:] == (0, 0, False, (0,))
+
+
+@pytest.mark.parametrize(
+    ("extras", "expected"),
+    [
+        ((), True),
+        ({}, True),
+        (None, True),
+        ({"a": ()}, True),
+        (np.zeros([]), False),
+        (np.zeros([0]), False),
+        ({"a": 0}, False),
+    ],
+)
+def test_empty_extras(extras, expected):
+    assert base.is_empty(extras) is expected
+
+
+class Column:
+    """A column that counts how often its data is read."""
+
+    reads = 0
+
+    def numpy(self):
+        self.reads += 1
+        return np.arange(3)
+
+
+def test_each_table_has_its_function_and_the_data_is_read_once():
+    column = Column()
+    priorities = calculate_priorities(
+        {"sum": lambda item: item["x"].sum(), "most": lambda item: item["x"].max()}
+        | {"one": None},
+        {"x": column},
+    )
+    assert priorities == {"sum": 3, "most": 2, "one": 1.0}
+    assert column.reads == 1
+
+
+def test_without_functions_the_data_is_not_read():
+    column = Column()
+    assert calculate_priorities({"table": None}, {"x": column}) == {"table": 1.0}
+    assert column.reads == 0

@@ -1,10 +1,7 @@
 from . import base as base
 from . import episode as episode
 from . import experience as experience
-from . import n_step as n_step
-from . import priorities as priorities
 from . import sequence as sequence
-from . import steps as steps
 from . import structured as structured
 from . import transition as transition
 from . import utils as utils

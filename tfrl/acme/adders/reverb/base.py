@@ -1,22 +1,16 @@
-"""The base class of the adders that write to a replay server."""
+"""The base class of the adders that write to a replay server, and their items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import tree
 
+from tfrl.acme import types
 from tfrl.acme.adders import base
-from tfrl.acme.adders.reverb import priorities, steps
-from tfrl.acme.adders.reverb.priorities import (
-    DEFAULT_PRIORITY_TABLE as DEFAULT_PRIORITY_TABLE,
-)
-from tfrl.acme.adders.reverb.priorities import PriorityFn as PriorityFn
-from tfrl.acme.adders.reverb.priorities import PriorityFnInput as PriorityFnInput
-from tfrl.acme.adders.reverb.priorities import PriorityFnMapping as PriorityFnMapping
-from tfrl.acme.adders.reverb.steps import Step as Step
-from tfrl.acme.adders.reverb.steps import Trajectory as Trajectory
+from tfrl.specs import array_spec
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -25,6 +19,38 @@ if TYPE_CHECKING:
 
 
 _FIRST, _LAST = 0, 2  # The step types of dm_env and of tfrl.
+
+
+class Step(NamedTuple):
+    """One step of an episode; or, as `Trajectory`, consecutive steps `[T, ...]`.
+
+    The row of an episode's last observation has no action. Its `action`, `reward`,
+    `discount` and `extras` are zeros.
+
+    Attributes:
+      observation: The nest of observations before the action.
+      action: The nest of actions.
+      reward: The reward for the action.
+      discount: The environment's discount after the action.
+      start_of_episode: bool, whether the observation is the first of an episode.
+      extras: The nest of extras of the step; `()` without any.
+    """
+
+    observation: Any
+    action: Any
+    reward: Any
+    discount: Any
+    start_of_episode: Any
+    extras: Any = ()
+
+
+Trajectory = Step
+
+DEFAULT_PRIORITY_TABLE = "priority_table"
+
+PriorityFnInput = Trajectory | types.Transition
+PriorityFn = Callable[[Any], float]
+PriorityFnMapping = Mapping[str, PriorityFn | None]
 
 
 class ReverbAdder(base.Adder):
@@ -45,7 +71,7 @@ class ReverbAdder(base.Adder):
         max_sequence_length: int,
         max_in_flight_items: int | None,
         *,
-        priority_fns: priorities.PriorityFnMapping | None = None,
+        priority_fns: PriorityFnMapping | None = None,
     ) -> None:
         """Creates an adder without connecting to the server.
 
@@ -73,9 +99,7 @@ class ReverbAdder(base.Adder):
         self._client = client
         self._max_sequence_length = max_sequence_length
         self._max_in_flight_items = max_in_flight_items
-        self._priority_fns = dict(
-            priority_fns or {priorities.DEFAULT_PRIORITY_TABLE: None}
-        )
+        self._priority_fns = dict(priority_fns or {DEFAULT_PRIORITY_TABLE: None})
         self._open_writer: Any = None
         self._last_step: dict[str, Any] | None = None  # Without its observation.
         self._in_episode = False
@@ -90,7 +114,7 @@ class ReverbAdder(base.Adder):
         return self._open_writer
 
     def add_priority_table(
-        self, table_name: str, priority_fn: priorities.PriorityFn | None
+        self, table_name: str, priority_fn: PriorityFn | None
     ) -> None:
         """Makes the adder write its items to one more table.
 
@@ -151,7 +175,7 @@ class ReverbAdder(base.Adder):
             "reward": next_timestep.reward,
             "discount": next_timestep.discount,
         }
-        if not steps.is_empty(extras):
+        if not is_empty(extras):
             step["extras"] = extras
         self._last_step = step
         self._append_row(step)
@@ -211,8 +235,8 @@ class ReverbAdder(base.Adder):
         Returns:
           A `Trajectory` of `tf.TensorSpec`s `[sequence_length, ...]`.
         """
-        step = steps.step_spec(environment_spec, extras_spec)
-        return steps.tensor_specs(step, (sequence_length,))
+        step = step_spec(environment_spec, extras_spec)
+        return tensor_specs(step, (sequence_length,))
 
     def _make_writer(self) -> Any:
         return self._client.trajectory_writer(self._max_sequence_length)
@@ -232,7 +256,7 @@ class ReverbAdder(base.Adder):
 
     def _create_item(self, item: Any) -> None:
         """Writes an item to every table; waits while too many are not confirmed."""
-        tables = priorities.calculate_priorities(self._priority_fns, item)
+        tables = calculate_priorities(self._priority_fns, item)
         for table, priority in tables.items():
             self._writer.create_item(table, priority, item)
         self._limit_items()
@@ -254,7 +278,82 @@ class ReverbAdder(base.Adder):
 
     def _end(self, timeout_ms: int | None) -> None:
         self._in_episode = False
-        self._append_row(steps.zeros_like(self._last_step))
+        self._append_row(zeros_like(self._last_step))
         self._after_episode()
         self._is_cut = False
         self.reset(timeout_ms)
+
+
+def zeros_like(nest: Any) -> Any:
+    """Returns a nest of zeros with the shapes and dtypes of the leaves of `nest`."""
+    return tree.map_structure(np.zeros_like, nest)
+
+
+def final_step_like(step: Step, next_observation: Any) -> Step:
+    """Returns the row of an episode's last observation, zeros in its other fields.
+
+    Args:
+      step: Another step of the episode, for shapes and dtypes.
+      next_observation: The nest of the last observation.
+    """
+    return zeros_like(step)._replace(
+        observation=next_observation, start_of_episode=np.False_
+    )
+
+
+def is_empty(nest: Any) -> bool:
+    """Returns whether extras are missing: None, or an empty nest."""
+    return nest is None or (tree.is_nested(nest) and not tree.flatten(nest))
+
+
+def step_spec(environment_spec: EnvironmentSpec, extras_spec: Any = ()) -> Step:
+    """Returns the specs of a row.
+
+    Args:
+      environment_spec: The specs of the environment.
+      extras_spec: The nest of specs of the extras.
+    """
+    return Step(
+        observation=environment_spec.observations,
+        action=environment_spec.actions,
+        reward=environment_spec.rewards,
+        discount=environment_spec.discounts,
+        start_of_episode=array_spec.ArraySpec((), np.bool_),
+        extras=extras_spec,
+    )
+
+
+def tensor_specs(specs: Any, outer_shape: tuple[int | None, ...] = ()) -> Any:
+    """Returns a nest of `tf.TensorSpec`, each named by its path.
+
+    Args:
+      specs: A nest of specs with `shape` and `dtype`: of dm_env, of arrays or tensors.
+      outer_shape: Dimensions to put in front of the specs' own; None for any number.
+    """
+    import tensorflow as tf
+
+    return tree.map_structure_with_path(
+        lambda path, spec: tf.TensorSpec(
+            (*outer_shape, *spec.shape), spec.dtype, name="/".join(map(str, path))
+        ),
+        specs,
+    )
+
+
+def calculate_priorities(
+    priority_fns: PriorityFnMapping, item: Any
+) -> dict[str, float]:
+    """Returns the priority of an item in each table.
+
+    Args:
+      priority_fns: For each table, a function that returns the priority of an item;
+        None for priority 1. The item is a `Trajectory` or a `Transition` of NumPy
+        arrays.
+      item: The item, a nest of columns of a writer's history.
+    """
+    if any(priority_fns.values()):
+        item = tree.map_structure(lambda column: column.numpy(), item)
+    return {
+        table: 1.0 if priority_fn is None else priority_fn(item)
+        for table, priority_fn in priority_fns.items()
+    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 
-from tfrl.acme.adders.reverb import base, priorities, steps
+from tfrl.acme.adders.reverb import base
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class EpisodeAdder(base.ReverbAdder):
         client: Client,
         max_sequence_length: int,
         delta_encoded: bool = False,
-        priority_fns: priorities.PriorityFnMapping | None = None,
+        priority_fns: base.PriorityFnMapping | None = None,
         max_in_flight_items: int | None = 1,
         padding_fn: PaddingFn | None = None,
         chunk_length: int | None = None,
@@ -97,7 +97,7 @@ class EpisodeAdder(base.ReverbAdder):
             while writer.episode_steps < self._max_sequence_length:
                 writer.append(padding)
         self._create_item(
-            steps.Trajectory(
+            base.Trajectory(
                 **tree.map_structure(lambda column: column[:], writer.history)
             )
         )

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.acme import types
-from tfrl.acme.adders.reverb import steps
+from tfrl.acme.adders.reverb import base
 from tfrl.losses import returns
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -47,7 +47,7 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
       TypeError: If `items` is of another type.
     """
     fields = getattr(items, "_fields", None)
-    if fields not in (types.Transition._fields, steps.Trajectory._fields):
+    if fields not in (types.Transition._fields, base.Trajectory._fields):
         raise TypeError(
             f"items: got {type(items).__name__}, expected a Transition or a "
             "Trajectory of an adder; pass sample.data of a table with the "

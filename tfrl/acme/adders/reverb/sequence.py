@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tree
 
-from tfrl.acme.adders.reverb import base, priorities, steps
+from tfrl.acme.adders.reverb import base
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SequenceAdder(base.ReverbAdder):
         period: int,
         *,
         delta_encoded: bool = False,
-        priority_fns: priorities.PriorityFnMapping | None = None,
+        priority_fns: base.PriorityFnMapping | None = None,
         max_in_flight_items: int | None = 2,
         end_of_episode_behavior: EndBehavior | None = None,
         chunk_length: int | None = None,
@@ -115,7 +115,7 @@ class SequenceAdder(base.ReverbAdder):
             self._create_sequence(length - missing)
         else:
             zeros = tree.map_structure(
-                lambda column: steps.zeros_like(column[-1].numpy()),
+                lambda column: base.zeros_like(column[-1].numpy()),
                 self._writer.history,
             )
             for _ in range(missing):
@@ -124,7 +124,7 @@ class SequenceAdder(base.ReverbAdder):
 
     def _create_sequence(self, length: int) -> None:
         self._create_item(
-            steps.Trajectory(
+            base.Trajectory(
                 **tree.map_structure(
                     lambda column: column[-length:], self._writer.history
                 )

@@ -9,12 +9,12 @@ import tree
 from typing_extensions import override
 
 from tfrl.acme import types
-from tfrl.acme.adders.reverb import base, priorities, steps
-from tfrl.acme.adders.reverb import n_step as n_step_returns
+from tfrl.acme.adders.reverb import base
+from tfrl.acme.adders.reverb import transition as n_step_returns
+from tfrl.acme.adders.reverb.base import Step as Step
+from tfrl.acme.adders.reverb.base import Trajectory as Trajectory
 from tfrl.acme.adders.reverb.sequence import EndBehavior as EndBehavior
 from tfrl.acme.adders.reverb.sequence import rows_to_next_sequence
-from tfrl.acme.adders.reverb.steps import Step as Step
-from tfrl.acme.adders.reverb.steps import Trajectory as Trajectory
 from tfrl.replay_service import structured_writer as sw
 from tfrl.utils import number_checks
 
@@ -39,7 +39,7 @@ class StructuredAdder(base.ReverbAdder):
         client: Client,
         max_in_flight_items: int | None,
         configs: Sequence[sw.Config],
-        step_spec: steps.Step,
+        step_spec: base.Step,
     ) -> None:
         """Creates an adder without connecting to the server.
 
@@ -96,7 +96,7 @@ class StructuredAdder(base.ReverbAdder):
 
     @override
     def add_priority_table(
-        self, table_name: str, priority_fn: priorities.PriorityFn | None
+        self, table_name: str, priority_fn: base.PriorityFn | None
     ) -> None:
         """Refuses the call, because the configs name the tables.
 
@@ -139,14 +139,14 @@ class StructuredAdder(base.ReverbAdder):
 
 def create_step_spec(
     environment_spec: EnvironmentSpec, extras_spec: Any = ()
-) -> steps.Step:
+) -> base.Step:
     """Returns the specs of a row, from which patterns are made.
 
     Args:
       environment_spec: The specs of the environment, of dm_env or of tfrl.
       extras_spec: The nest of specs of the extras of a step.
     """
-    return steps.step_spec(environment_spec, extras_spec)
+    return base.step_spec(environment_spec, extras_spec)
 
 
 def last_rows(num_rows: int, reference_step: Any) -> sw.Pattern:
@@ -160,10 +160,10 @@ def last_rows(num_rows: int, reference_step: Any) -> sw.Pattern:
 
 
 def create_sequence_config(
-    step_spec: steps.Step,
+    step_spec: base.Step,
     sequence_length: int,
     period: int,
-    table: str = priorities.DEFAULT_PRIORITY_TABLE,
+    table: str = base.DEFAULT_PRIORITY_TABLE,
     end_of_episode_behavior: EndBehavior = EndBehavior.TRUNCATE,
     sequence_pattern: SequencePattern = last_rows,
 ) -> list[sw.Config]:
@@ -222,9 +222,9 @@ def create_sequence_config(
 
 
 def create_n_step_transition_config(
-    step_spec: steps.Step,
+    step_spec: base.Step,
     n_step: int,
-    table: str = priorities.DEFAULT_PRIORITY_TABLE,
+    table: str = base.DEFAULT_PRIORITY_TABLE,
 ) -> list[sw.Config]:
     """Returns configs that write the transitions of an `NStepTransitionAdder`.
 
@@ -257,7 +257,7 @@ def create_n_step_transition_config(
         fields["observation"] = tree.map_structure(
             lambda leaf: leaf[-n - 1 :: n], reference.observation
         )
-        return sw.create_config(steps.Trajectory(**fields), table, conditions)
+        return sw.create_config(base.Trajectory(**fields), table, conditions)
 
     starts = [config(n, index() == n) for n in range(1, n_step)]
     ends = [
@@ -270,7 +270,7 @@ def create_n_step_transition_config(
 
 
 def n_step_from_trajectory(
-    trajectory: steps.Trajectory, agent_discount: float
+    trajectory: base.Trajectory, agent_discount: float
 ) -> types.Transition:
     """Returns the transition of an item of `create_n_step_transition_config`.
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from tfrl.networks import quantile_q_network
 from tfrl.networks.construction import recorded_layer
-from tfrl.networks.layers import cosine_embedding, dense
+from tfrl.networks.layers import dense
 from tfrl.utils.random_numbers import seeds
 
 
@@ -58,7 +59,7 @@ class IQNHead(recorded_layer.RandomLayer):
         """
         super().__init__(seed, **kwargs)
         self._num_quantiles = num_quantiles
-        self._product = cosine_embedding.ProductWithFractions(num_cosines)
+        self._product = quantile_q_network.ProductWithFractions(num_cosines)
         self._mlp = dense.layers([*hidden_sizes, num_actions])
 
     def call(self, inputs: tf.Tensor, fractions: tf.Tensor | None = None) -> Quantiles:

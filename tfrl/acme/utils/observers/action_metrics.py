@@ -8,7 +8,7 @@ from typing import Any
 import dm_env
 from typing_extensions import override
 
-from tfrl.acme.utils.observers import base, statistics
+from tfrl.acme.utils.observers import base
 
 
 class ContinuousActionObserver(base.EnvLoopObserver):
@@ -32,4 +32,4 @@ class ContinuousActionObserver(base.EnvLoopObserver):
 
     def get_metrics(self) -> Mapping[str, Any]:
         """Returns the statistics of the episode."""
-        return statistics.of_entries("action", self._actions, [50])
+        return base.of_entries("action", self._actions, [50])

@@ -9,7 +9,7 @@ import dm_env
 import numpy as np
 from typing_extensions import override
 
-from tfrl.acme.utils.observers import base, statistics
+from tfrl.acme.utils.observers import base
 
 
 class MeasurementObserver(base.EnvLoopObserver):
@@ -36,4 +36,4 @@ class MeasurementObserver(base.EnvLoopObserver):
 
     def get_metrics(self) -> Mapping[str, Any]:
         """Returns the statistics of the episode."""
-        return statistics.of_entries("measurement", self._measurements, [25, 50, 75])
+        return base.of_entries("measurement", self._measurements, [25, 50, 75])

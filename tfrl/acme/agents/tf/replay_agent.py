@@ -13,8 +13,7 @@ from tfrl.acme.adders import reverb as adders
 from tfrl.acme.agents import agent
 from tfrl.acme.agents.tf import actors, learning
 from tfrl.networks import sequential
-from tfrl.specs import environment_spec as environment_spec_lib
-from tfrl.specs import tensor_spec
+from tfrl.specs import dm_env_specs, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
@@ -143,7 +142,7 @@ class ReplayAgent(agent.Agent):
         Raises:
           TypeError: `environment_spec` is not the specs of an environment.
         """
-        if not isinstance(environment_spec, environment_spec_lib.EnvironmentSpec):
+        if not isinstance(environment_spec, dm_env_specs.EnvironmentSpec):
             raise TypeError(
                 f"environment_spec: got {environment_spec!r} of type "
                 f"{type(environment_spec).__name__}, expected an EnvironmentSpec; pass "

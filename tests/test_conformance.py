@@ -18,8 +18,7 @@ from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
 from tfrl.environments.gymnasium import vector_py_environment as vector
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import tensor_normalizer
-from tfrl.utils.normalizers import reward_normalizer
+from tfrl.utils import reward_normalizer, tensor_normalizer
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 float16 float32 float64"
 FORCE = array_spec.BoundedArraySpec((2,), np.float32, -1, 1, name="force")

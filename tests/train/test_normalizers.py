@@ -9,7 +9,7 @@ from tfrl import agents, networks, testing, train
 from tfrl.environments import native, tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.replay_buffers import TFUniformReplayBuffer
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 ENVIRONMENTS, INITIAL, ITERATIONS = 2, 40, 20

@@ -16,7 +16,7 @@ from tfrl import policies, train
 from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
-from tfrl.utils.random_numbers import ou_process
+from tfrl.utils import common
 
 ITERATIONS = 20
 Setting = collections.namedtuple(
@@ -128,7 +128,7 @@ def state(loop):
     noise = [
         part.value
         for part in loop.agent.collect_policy.submodules
-        if isinstance(part, ou_process.OUProcess)
+        if isinstance(part, common.OUProcess)
     ]
     return [v.numpy() for v in [*loop.agent.variables(), *noise]]
 

@@ -19,7 +19,7 @@ from tfrl.networks import (
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import variables
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 # Plain loops repeat on a GPU with op determinism alone.

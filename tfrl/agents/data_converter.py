@@ -17,10 +17,10 @@ from tfrl.compilation import accelerators
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import composite, nest_utils, tracking
+from tfrl.utils import composite, mixins, nest_utils
 
 
-class DataContext(tf.Module, tracking.Untracked):
+class DataContext(tf.Module, mixins.Untracked):
     """The specs of an agent's data, in the form of trajectories and of transitions."""
 
     def __init__(

@@ -17,7 +17,7 @@ from tfrl.networks import normalized_network
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
 from tfrl.utils import nest_utils
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Normalizers(tf.Module):
         if not isinstance(reward_normalizer, RewardNormalizer | None):
             raise TypeError(
                 f"reward_normalizer: got {reward_normalizer!r}, expected a "
-                "utils.normalizers.reward_normalizer.RewardNormalizer, or None; "
+                "utils.reward_normalizer.RewardNormalizer, or None; "
                 "gamma=0 makes one that divides by the standard deviation of the "
                 "rewards themselves."
             )

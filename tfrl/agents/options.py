@@ -19,7 +19,7 @@ from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-    from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+    from tfrl.utils.reward_normalizer import RewardNormalizer
     from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 # The classes of agents that have warned that their values can grow without bound.

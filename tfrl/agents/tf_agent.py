@@ -17,10 +17,10 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import hooks, tracking, variables
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils import mixins, variables
 from tfrl.utils.optimization import optimizers
 from tfrl.utils.random_numbers import seeds
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 from tfrl.utils.variables import VariableList
 
@@ -34,7 +34,7 @@ class LossInfo(NamedTuple):
     extra: Any
 
 
-class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
+class TFAgent(mixins.RefusesOverrides, tf.Module, mixins.Untracked, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this

@@ -17,7 +17,7 @@ from tfrl import losses
 from tfrl.agents import checks
 from tfrl.compilation import replicas, variable_substitution
 from tfrl.typing import types
-from tfrl.utils import common, tracking, variables
+from tfrl.utils import common, mixins, variables
 from tfrl.utils.optimization import optimizers
 
 
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
 PartLoss = Callable[[Batch], tuple[tf.Tensor, dict[str, Any]]]
 
 
-class Part(tf.Module, tracking.Untracked):
+class Part(tf.Module, mixins.Untracked):
     """A loss with the networks that it trains, their optimizer and their schedule.
 
     Attributes:

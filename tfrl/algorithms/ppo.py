@@ -65,7 +65,7 @@ class ActorCritic(
         """
         reward_normalizer = None
         if self.normalize_rewards:
-            reward_normalizer = utils.normalizers.reward_normalizer.RewardNormalizer(
+            reward_normalizer = utils.reward_normalizer.RewardNormalizer(
                 self.environment.batch_size, self.gamma
             )
         return {

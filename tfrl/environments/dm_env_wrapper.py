@@ -19,13 +19,13 @@ from tfrl.environments.boundary import (
 )
 from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 # Maps dm_env's step types to ours.
 STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 
-class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
+class DmEnvWrapper(mixins.Forwards, py_environment.PyEnvironment):
     """A `dm_env.Environment` as a `PyEnvironment`, with its specs converted.
 
     Both interfaces have FIRST, MID and LAST steps, and a LAST step that keeps its

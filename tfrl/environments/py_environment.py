@@ -19,7 +19,7 @@ from tfrl.specs import array_spec
 from tfrl.system import log
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import hooks
+from tfrl.utils import mixins
 
 _LAST = int(ts.StepType.LAST)
 
@@ -27,7 +27,7 @@ _LAST = int(ts.StepType.LAST)
 _SINGLE_STEPS = 3
 
 
-class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
+class PyEnvironment(mixins.RefusesOverrides, abc.ABC):
     """An environment that takes and returns nests of NumPy arrays.
 
     `reset` returns a FIRST step; `step` returns MID steps and then a LAST step. The

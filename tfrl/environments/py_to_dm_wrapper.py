@@ -13,10 +13,10 @@ import tree
 
 from tfrl.environments import py_environment
 from tfrl.specs import dm_env_specs
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
-class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
+class PyToDMWrapper(mixins.Forwards, dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
     A FIRST step has reward and discount None, as dm_env requires; in other steps they

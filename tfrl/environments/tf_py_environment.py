@@ -31,7 +31,7 @@ from tfrl.environments.boundary import (
 )
 from tfrl.specs import array_spec, bounds, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
 class TimeStepArrays:
@@ -110,7 +110,7 @@ class _Held(NamedTuple):
 _Advance = Callable[..., list[np.ndarray]]
 
 
-class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
+class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
     """Steps a Python environment from TensorFlow, eagerly or in a `tf.function`.
 
     An unbatched environment becomes a batch of one. Every time step is checked against

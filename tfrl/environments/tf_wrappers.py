@@ -13,10 +13,10 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_specs
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
-class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment):
+class TFEnvironmentBaseWrapper(mixins.Forwards, tf_environment.TFEnvironment):
     """Passes all calls on to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment.

@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.utils import keras_versions, tracking
+from tfrl.utils import keras_versions, mixins
 from tfrl.utils import variables as variables_lib
 
 
@@ -150,7 +150,7 @@ def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
     return list(found.values())
 
 
-class LayerVariables(tracking.Untracked, tf.Module):
+class LayerVariables(mixins.Untracked, tf.Module):
     """Variables of Keras layers, where a `tf.Module` that holds this finds them.
 
     They are in checkpoints by the layers themselves.

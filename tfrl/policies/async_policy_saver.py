@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent import futures
 
 from tfrl.policies import policy_saver as policy_saver_lib
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
-class AsyncPolicySaver(forwarding.Forwards):
+class AsyncPolicySaver(mixins.Forwards):
     """A `PolicySaver` whose saves run in a background thread, one at a time.
 
     A save that is requested while another is running is skipped, with a line in the

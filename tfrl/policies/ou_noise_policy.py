@@ -12,7 +12,7 @@ from tfrl.policies import bases, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils.random_numbers import ou_process
+from tfrl.utils import common
 
 
 class OUNoisePolicy(bases.NoisePolicy):
@@ -61,7 +61,7 @@ class OUNoisePolicy(bases.NoisePolicy):
           ValueError: An action is discrete, `ou_stddev` is negative, or `ou_damping`
             is outside [0, 1].
         """
-        ou_process.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
+        common.check_ou_parameters(ou_damping, ou_stddev, prefix="ou_")
         super().__init__(
             wrapped_policy,
             clip=clip,
@@ -74,7 +74,7 @@ class OUNoisePolicy(bases.NoisePolicy):
         self._reset_at_episode_start = reset_at_episode_start
         # Maps batch shapes, which are not known before the first action, to noise
         # processes.
-        self._processes: dict[str, list[ou_process.OUProcess]] = {}
+        self._processes: dict[str, list[common.OUProcess]] = {}
 
     def prepare(self, batch_size: int | None) -> None:
         """Makes the noise for a batch of this size; see `TFPolicy.prepare`."""
@@ -106,7 +106,7 @@ class OUNoisePolicy(bases.NoisePolicy):
             process(seed) for process, seed in zip(processes, noise_seeds, strict=True)
         ]
 
-    def _processes_for(self, batch: list[int | None]) -> list[ou_process.OUProcess]:
+    def _processes_for(self, batch: list[int | None]) -> list[common.OUProcess]:
         """Returns the noise processes for a batch shape, one for each action."""
         outer = [size if size is not None else 1 for size in batch]
         key = "x".join(map(str, outer))
@@ -119,8 +119,8 @@ class OUNoisePolicy(bases.NoisePolicy):
             )
         return self._processes[key]
 
-    def _new_process(self, shape: list[int], dtype: Any) -> ou_process.OUProcess:
-        return ou_process.OUProcess(
+    def _new_process(self, shape: list[int], dtype: Any) -> common.OUProcess:
+        return common.OUProcess(
             tf.zeros(shape, dtype), self._ou_damping, self._ou_stddev, seed=0
         )
 

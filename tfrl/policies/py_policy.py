@@ -16,10 +16,10 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import hooks
+from tfrl.utils import mixins
 
 
-class PyPolicy(hooks.RefusesOverrides, abc.ABC):
+class PyPolicy(mixins.RefusesOverrides, abc.ABC):
     """Maps time steps of arrays to actions; a subclass implements `_action`."""
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {

@@ -17,7 +17,7 @@ from tfrl.policies.saving import distributions, saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, forwarding, nest_utils
+from tfrl.utils import common, mixins, nest_utils
 from tfrl.utils.random_numbers import seeds
 
 
@@ -149,7 +149,7 @@ class PyTFEagerPolicy(PyTFEagerPolicyBase):
         )
 
 
-class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
+class SavedModelPyTFEagerPolicy(mixins.Forwards, PyTFEagerPolicyBase):
     """Runs a policy that `PolicySaver` saved on NumPy arrays."""
 
     _forwards_to = "_policy"

@@ -20,13 +20,13 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, hooks, nest_utils, tracking, variables
+from tfrl.utils import common, mixins, nest_utils, variables
 from tfrl.utils.random_numbers import seeds
 
 conversion.spare_modules()
 
 
-class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
+class TFPolicy(mixins.RefusesOverrides, tf.Module, mixins.Untracked):
     """Maps time steps to actions, or to distributions over actions.
 
     A subclass implements `_distribution`, or `_action` if it has no distribution. The
@@ -56,7 +56,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for shortcut in cls._shortcuts:
-            if hooks.overrides_later(cls, "_distribution", shortcut):
+            if mixins.overrides_later(cls, "_distribution", shortcut):
                 setattr(cls, shortcut, getattr(TFPolicy, shortcut))
 
     def __init__(

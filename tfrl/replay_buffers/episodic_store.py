@@ -16,7 +16,7 @@ import tensorflow as tf
 from tfrl.compilation import trace_counts
 from tfrl.replay_buffers import episodic_table, replay_buffer
 from tfrl.typing import types
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 from tfrl.utils.random_numbers import seeds
 
 BufferInfo = replay_buffer.BufferInfo
@@ -149,7 +149,7 @@ def _put(variable: tf.Variable, rows: tf.Tensor, values: Any) -> Any:
     return tf.group(variable.scatter_update(tf.IndexedSlices(values, rows)))
 
 
-class EpisodicReader(tf.Module, tracking.Untracked):
+class EpisodicReader(tf.Module, mixins.Untracked):
     """Reads episodes of a store, or windows of frames within an episode."""
 
     def __init__(

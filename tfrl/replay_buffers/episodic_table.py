@@ -8,13 +8,13 @@ import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import table
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class EpisodicTable(tf.Module, tracking.Untracked):
+class EpisodicTable(tf.Module, mixins.Untracked):
     """Holds `capacity` rows, each a sequence of items that match `tensor_spec`.
 
     Rows are TensorLists. Each leaf of the spec is a *slot*, which has one variable

@@ -11,7 +11,7 @@ import tree
 
 from tfrl.compilation import conversion, fast_dataset
 from tfrl.typing import types
-from tfrl.utils import number_checks, tracking
+from tfrl.utils import mixins, number_checks
 
 conversion.spare_modules()
 
@@ -30,7 +30,7 @@ class BufferInfo(NamedTuple):
     probabilities: Any
 
 
-class ReplayBuffer(tf.Module, tracking.Untracked):
+class ReplayBuffer(tf.Module, mixins.Untracked):
     """Base of replay buffers, which store nests of tensors and sample them.
 
     Subclasses override the methods that they support: `_num_frames`, `_add_batch`,

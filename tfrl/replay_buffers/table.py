@@ -20,13 +20,13 @@ from tfrl.compilation import (
     words,
 )
 from tfrl.savers import sliced_variables
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class Table(tf.Module, tracking.Untracked):
+class Table(tf.Module, mixins.Untracked):
     """Holds `capacity` rows, each a nest of tensors that matches `tensor_spec`.
 
     The variables have shape `[capacity, ...]` and start as zeros. Each leaf is a
@@ -202,7 +202,7 @@ def slot_names(tensor_spec: Any) -> list[str]:
     return ["/".join(map(str, path)) or "slot" for path, _ in leaves]
 
 
-class PackedTable(tf.Module, tracking.Untracked):
+class PackedTable(tf.Module, mixins.Untracked):
     """A table that keeps the small parts of a row side by side, in one `tf.Variable`.
 
     It holds `capacity` rows, each a nest of tensors that matches `tensor_spec`. A row

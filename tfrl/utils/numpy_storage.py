@@ -10,7 +10,7 @@ import tree
 
 from tfrl.savers import serialization
 from tfrl.specs import array_spec
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 
 
 class NumpyState(tf.train.experimental.PythonState):
@@ -46,7 +46,7 @@ class NumpyState(tf.train.experimental.PythonState):
             setattr(self, name, array)
 
 
-class NumpyStorage(tf.Module, tracking.Untracked):
+class NumpyStorage(tf.Module, mixins.Untracked):
     """Holds `capacity` rows, each a nest of arrays that matches `data_spec`."""
 
     def __init__(self, data_spec: Any, capacity: int) -> None:

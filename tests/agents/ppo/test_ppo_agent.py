@@ -13,8 +13,7 @@ from tests.agents.on_policy.rollouts import collect, flat
 from tfrl import agents, networks, policies
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common
-from tfrl.utils.normalizers import reward_normalizer
+from tfrl.utils import common, reward_normalizer
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)
 CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)

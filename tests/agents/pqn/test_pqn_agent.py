@@ -13,7 +13,7 @@ from tfrl.agents import PqnAgent
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)

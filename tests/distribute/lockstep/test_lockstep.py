@@ -23,9 +23,8 @@ from tfrl.distribute.roles import actor
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import tensor_normalizer
+from tfrl.utils import reward_normalizer, tensor_normalizer
 from tfrl.utils import variables as variables_lib
-from tfrl.utils.normalizers import reward_normalizer
 
 PATIENCE = 240.0
 

@@ -11,7 +11,7 @@ from tests.agents import every_agent
 from tfrl import agents, loggers, networks, replay_buffers, train
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 OBSERVATION = tf.TensorSpec([2], tf.float32, "observation")

@@ -11,8 +11,7 @@ from tests.pairs import some_slow
 from tfrl import train
 from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import tensor_normalizer, variables
-from tfrl.utils.normalizers import reward_normalizer
+from tfrl.utils import reward_normalizer, tensor_normalizer, variables
 
 OBSERVATION = tf.TensorSpec([3], tf.float32)
 # With networks of one kind, several, recurrent ones, and trained numbers beside them.

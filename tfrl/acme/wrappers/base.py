@@ -10,10 +10,10 @@ import numpy as np
 import tree
 
 from tfrl.typing import types
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
-class EnvironmentWrapper(forwarding.Forwards, dm_env.Environment):
+class EnvironmentWrapper(mixins.Forwards, dm_env.Environment):
     """Passes all calls to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment, so the

@@ -27,7 +27,7 @@ from tfrl.networks import utils as network_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 

@@ -39,8 +39,8 @@ from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.random_numbers import seeds
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 

@@ -31,7 +31,7 @@ from tfrl.agents import (
 from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 

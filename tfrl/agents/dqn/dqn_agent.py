@@ -40,8 +40,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common, summaries, variables
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import optimizers, schedules
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tfrl.policies import state_recording_policy, tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import actions, tracking, variables
+from tfrl.utils import actions, mixins, variables
 
 if TYPE_CHECKING:
     from tfrl.agents import options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class ActorAndCritic(tf.Module, tracking.Untracked):
+class ActorAndCritic(tf.Module, mixins.Untracked):
     """An actor, a critic and their policies, which share the networks.
 
     If both networks are `Sequential`s that begin with the same layers, an update

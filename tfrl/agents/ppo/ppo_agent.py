@@ -40,9 +40,9 @@ from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import number_checks, variables
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import schedules
 from tfrl.utils.random_numbers import seeds
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormalizer
 
 

@@ -27,8 +27,7 @@ from tfrl.compilation import replicas
 from tfrl.networks.layers import preprocessing
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
-from tfrl.utils import actions, number_checks, tensor_normalizer
-from tfrl.utils.normalizers import reward_normalizer
+from tfrl.utils import actions, number_checks, reward_normalizer, tensor_normalizer
 
 if TYPE_CHECKING:
     from tfrl.typing import types

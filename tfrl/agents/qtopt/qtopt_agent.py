@@ -42,8 +42,8 @@ from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import schedules
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 

@@ -27,8 +27,8 @@ from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common, nest_utils, number_checks, summaries
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import optimizers
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tfrl import replay_service
 from tfrl.distribute import replay_servers
 from tfrl.train.loops import training_loop
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 
 _LOGGER = logging.getLogger("tfrl.distribute")
 DEFAULT_TABLE = "reports"
@@ -63,7 +63,7 @@ class Reporter:
         self._client.insert(np.array(values, np.float64), {DEFAULT_TABLE: 1.0})
 
 
-class Collected(tf.Module, tracking.Untracked):
+class Collected(tf.Module, mixins.Untracked):
     """The sums of all reports, which checkpoints save."""
 
     def __init__(

@@ -14,7 +14,7 @@ from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.specs import matching
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, number_checks, tracking
+from tfrl.utils import mixins, nest_utils, number_checks
 from tfrl.utils.random_numbers import seeds
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
@@ -29,7 +29,7 @@ _SALT = 0x6E61_7469
 _as_written = tf.autograph.experimental.do_not_convert
 
 
-class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untracked):
+class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracked):
     """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
 
     The whole state is in variables that are only read and assigned; a step has no

@@ -9,10 +9,10 @@ import numpy as np
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import leaf_checks
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import forwarding
+from tfrl.utils import mixins
 
 
-class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment):
+class PyEnvironmentBaseWrapper(mixins.Forwards, py_environment.PyEnvironment):
     """Passes all calls on to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment, so the

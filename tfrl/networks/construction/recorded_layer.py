@@ -11,10 +11,10 @@ import tensorflow as tf
 from tfrl.compilation import internals
 from tfrl.networks.construction import seeding
 from tfrl.savers import input_specs
-from tfrl.utils import tracking
+from tfrl.utils import mixins
 
 
-class Recorded(tracking.Untracked):
+class Recorded(mixins.Untracked):
     """Mixin of layers that records a constructor's arguments, for copies of the layer.
 
     It comes before `keras.layers.Layer` among the bases.

@@ -14,7 +14,7 @@ from tfrl.networks import network
 from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.train.runs import run_files
 from tfrl.utils import variables
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 _OPTIMIZERS = (keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)

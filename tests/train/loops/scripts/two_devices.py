@@ -28,7 +28,7 @@ from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.networks import ActorDistributionNetwork, QNetwork, ValueNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 

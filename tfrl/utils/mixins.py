@@ -1,9 +1,13 @@
-"""Refuses overrides that would never be called.
+"""Mixins of our classes: attributes found elsewhere or not tracked, refused overrides.
 
 The bases of agents, policies and environments have the hooks that TF-Agents' own
 subclasses override. A subclass that defines a method of another name, or overrides a
 method that must stay unchanged, would be ignored silently; `RefusesOverrides` makes
 that an error. It also refuses an override with other arguments than its hook.
+
+A `tf.Module` and a Keras layer track the values of their attributes: dictionaries,
+lists and namedtuples become trackable copies of other types, and checkpoints hold an
+entry for each. A nest of specs should stay as it was given, which `Untracked` does.
 """
 
 from __future__ import annotations
@@ -11,6 +15,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+
+class Forwards:
+    """Looks up in the wrapped object the attributes that are not found here.
+
+    Special names are not looked up, since `copy` and `pickle` ask for some; nor is any
+    name before the wrapped object is set.
+    """
+
+    # The attribute that holds the wrapped object.
+    _forwards_to: ClassVar[str] = "_env"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or self._forwards_to not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.__dict__[self._forwards_to], name)
+
+
+class Untracked:
+    """Mixin of modules and layers with attributes that are not tracked."""
+
+    def _set_untracked(self, name: str, value: Any) -> None:
+        """Sets the attribute `name` to `value` itself, which checkpoints then ignore.
+
+        Variables in `value` are saved only if another attribute holds them, too.
+        """
+        object.__setattr__(self, name, value)
 
 
 def overrides_later(cls: type, name: str, other: str) -> bool:

@@ -1,11 +1,13 @@
-"""Overrides that are refused, and those that come later than others."""
+"""Overrides that are refused or come later than others, and untracked attributes."""
 
+import keras
 import pytest
+import tensorflow as tf
 
-from tfrl.utils import hooks
+from tfrl.utils import mixins
 
 
-class Base(hooks.RefusesOverrides):
+class Base(mixins.RefusesOverrides):
     _refused_overrides = {"kept": "write _kept", "absent": "write present"}  # noqa: RUF012
 
     def kept(self):
@@ -46,7 +48,7 @@ def test_other_methods_may_be_overridden():
     assert type("Mine", (Derived,), {"_kept": lambda self: 2})().kept() == 2
 
 
-class WithKeywords(hooks.RefusesOverrides):
+class WithKeywords(mixins.RefusesOverrides):
     _hook_keywords = {"loss": ("values", "returns")}  # noqa: RUF012
 
 
@@ -86,9 +88,38 @@ class One(Both):
 
 
 def test_the_later_of_two_overrides():
-    assert hooks.overrides_later(One, "one", "two")
-    assert not hooks.overrides_later(One, "two", "one")
-    assert not hooks.overrides_later(Both, "one", "two")
-    assert hooks.overrides_later(type("Mine", (One,), {}), "one", "two")
+    assert mixins.overrides_later(One, "one", "two")
+    assert not mixins.overrides_later(One, "two", "one")
+    assert not mixins.overrides_later(Both, "one", "two")
+    assert mixins.overrides_later(type("Mine", (One,), {}), "one", "two")
     two = type("Mine", (One,), {"two": lambda self: None})
-    assert not hooks.overrides_later(two, "one", "two")
+    assert not mixins.overrides_later(two, "one", "two")
+
+
+# --- Untracked attributes.
+
+
+class Module(tf.Module, mixins.Untracked):
+    pass
+
+
+class Layer(keras.layers.Layer, mixins.Untracked):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Module, Layer])
+def test_a_nest_stays_the_same_object(kind):
+    tracked, untracked = ([1, (2,)] for _ in range(2))
+    holder = kind()
+    holder.tracked = tracked
+    holder._set_untracked("untracked", untracked)
+    assert holder.untracked is untracked
+    assert holder.tracked is not tracked
+
+
+def test_checkpoints_do_not_look_into_it():
+    holder = Module()
+    holder._set_untracked("hidden", [tf.Variable(1)])
+    holder.seen = tf.Variable(2)
+    children = tf.train.TrackableView(holder).children(holder)
+    assert set(children) == {"seen"}

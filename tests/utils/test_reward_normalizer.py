@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
 
 RNG = np.random.default_rng(0)
 STEPS, BATCH = 50, 3

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.utils import number_checks
-from tfrl.utils.normalizers.running_moments import RunningMoments
+from tfrl.utils.tensor_normalizer import RunningMoments
 
 
 class RewardNormalizer(tf.Module):

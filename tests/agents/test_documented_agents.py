@@ -13,7 +13,7 @@ from tests.pairs import some_slow
 from tests.train import countdown_runs
 from tfrl import agents, train
 from tfrl.environments import tf_py_environment
-from tfrl.loggers import in_memory
+from tfrl.loggers import base
 from tfrl.networks import sequential
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 
@@ -74,7 +74,7 @@ def test_an_agent_of_the_page_is_trained_logged_and_saved(documented, name, tmp_
         sample_batch_size=4,
         seed=0,
     )
-    memory = in_memory.InMemoryLogger()
+    memory = base.InMemoryLogger()
     settings = {"num_iterations": 2, "log_interval": 2, "loggers": [memory]}
     train.Run(loop, train.RunDirectory(tmp_path / name, {}), **settings).run()
     row = memory.data[-1]

@@ -5,7 +5,7 @@ Loggers compose: a filter or a dispatcher is a logger that writes to other logge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import tree
@@ -35,6 +35,26 @@ class NoOpLogger:
 
     def close(self) -> None:
         """Does nothing."""
+
+
+class InMemoryLogger:
+    """Keeps all values, for tests and notebooks."""
+
+    def __init__(self) -> None:
+        """Creates the logger, without values."""
+        self._data: list[dict[str, Any]] = []
+
+    @property
+    def data(self) -> Sequence[dict[str, Any]]:
+        """All values written, the oldest first."""
+        return self._data
+
+    def write(self, values: Values) -> None:
+        """Appends a copy of `values`."""
+        self._data.append({key: to_plain(v) for key, v in values.items()})
+
+    def close(self) -> None:
+        """Does nothing; the data stays."""
 
 
 def step_of(values: Values, steps_key: str) -> Any:

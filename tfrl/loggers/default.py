@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfrl.loggers import aggregators, auto_close, base, csv, filters, terminal
 from tfrl.loggers import asynchronous as async_logger
+from tfrl.loggers import base, csv, filters, terminal
 
 
 def make_default_logger(
@@ -38,7 +38,7 @@ def make_default_logger(
     to: list[base.Logger] = [terminal.TerminalLogger(label, print_fn or print)]
     if save_data:
         to.append(csv.CSVLogger(label=label))
-    logger: base.Logger = filters.NoneFilter(aggregators.Dispatcher(to, serialize_fn))
+    logger: base.Logger = filters.NoneFilter(filters.Dispatcher(to, serialize_fn))
     if asynchronous:
-        logger = auto_close.AutoCloseLogger(async_logger.AsyncLogger(logger))
+        logger = filters.AutoCloseLogger(async_logger.AsyncLogger(logger))
     return filters.TimeFilter(logger, time_delta)

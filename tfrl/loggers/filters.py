@@ -1,8 +1,9 @@
-"""Loggers that pass on some of the values written to them."""
+"""Loggers that write to other loggers: filters, and what adds, copies and closes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 
 from tfrl.loggers import base
 from tfrl.system import throttle
@@ -10,7 +11,7 @@ from tfrl.utils import number_checks
 
 
 class _Filter:
-    """Base of loggers that pass values on to one other logger."""
+    """Base of loggers that pass values on to one other logger, `to`."""
 
     def __init__(self, to: base.Logger) -> None:
         self._to = to
@@ -161,3 +162,76 @@ class GatedFilter(_Filter):
         if self._gating_fn(self._num_writes):
             self._to.write(values)
         self._num_writes += 1
+
+
+class ConstantLogger(_Filter):
+    """Adds constants, such as the name of a level or a setting, to all values."""
+
+    def __init__(self, constant_data: base.Values, to: base.Logger) -> None:
+        """Creates the logger.
+
+        Args:
+          constant_data: The constants, by name.
+          to: The logger to write to.
+        """
+        super().__init__(to)
+        self._constants = dict(constant_data)
+
+    def write(self, values: base.Values) -> None:
+        """Writes the constants and `values`; values replace constants of equal name."""
+        self._to.write({**self._constants, **values})
+
+
+class Dispatcher:
+    """Writes values to each of several loggers, in order."""
+
+    def __init__(
+        self,
+        to: Sequence[base.Logger],
+        serialize_fn: Callable[[base.Values], base.Values] | None = None,
+    ) -> None:
+        """Creates the logger.
+
+        Args:
+          to: The loggers to write to.
+          serialize_fn: A function whose result is written instead of the values, such
+            as `to_numpy`; None writes the values themselves.
+        """
+        self._to = list(to)
+        self._serialize = serialize_fn
+
+    def write(self, values: base.Values) -> None:
+        """Writes `values` to all loggers."""
+        if self._serialize is not None:
+            values = self._serialize(values)
+        for logger in self._to:
+            logger.write(values)
+
+    def close(self) -> None:
+        """Closes all loggers."""
+        for logger in self._to:
+            logger.close()
+
+
+class AutoCloseLogger:
+    """Closes the logger behind it when it is deleted, or when the program ends.
+
+    `close` closes that logger at once. It is closed only once.
+    """
+
+    def __init__(self, logger: base.Logger) -> None:
+        """Creates the logger.
+
+        Args:
+          logger: The logger to write to.
+        """
+        self._logger = logger
+        self._close = weakref.finalize(self, logger.close)
+
+    def write(self, values: base.Values) -> None:
+        """Writes `values` to the logger behind this one."""
+        self._logger.write(values)
+
+    def close(self) -> None:
+        """Closes the logger behind this one, if it is open."""
+        self._close()

@@ -13,7 +13,7 @@ from tests.train.runs import test_run_log
 from tfrl.algorithms import bandits
 from tfrl.distribute.roles import run_measurements
 from tfrl.eval import evaluate
-from tfrl.loggers import in_memory
+from tfrl.loggers import base
 from tfrl.reports import figures
 from tfrl.train.runs import columns, run_files
 
@@ -36,7 +36,7 @@ def sources(*folders):
 
 
 def test_a_run_writes_no_unknown_number(tmp_path):
-    memory = in_memory.InMemoryLogger()
+    memory = base.InMemoryLogger()
     result = evaluate.EvaluationResult(
         np.array([1, 2], np.float32),
         np.array([3, 5]),

@@ -15,7 +15,7 @@ from tests.train.countdown_runs import countdown, make_run, result, rows, weight
 from tfrl import testing, train
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
-from tfrl.loggers import filters, in_memory, terminal
+from tfrl.loggers import base, filters, terminal
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
 from tfrl.train.runs import (
@@ -59,7 +59,7 @@ def handlers():
 def whole(tmp_path_factory):
     """A run that nothing interrupted, and what was seen of it."""
     path = tmp_path_factory.mktemp("whole") / "run"
-    memory, diary, lines, held = in_memory.InMemoryLogger(), Diary(), [], []
+    memory, diary, lines, held = base.InMemoryLogger(), Diary(), [], []
     shown = filters.KeyFilter(
         terminal.TerminalLogger("cartpole", print_fn=lines.append),
         keep=["iteration", "evaluation_return"],
@@ -631,9 +631,9 @@ def test_loggers_are_closed_when_a_run_fails_or_has_nothing_to_do(broken, finish
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({"loggers": [in_memory.InMemoryLogger(), "file"]}, r"loggers\[1\]: got a str"),
+        ({"loggers": [base.InMemoryLogger(), "file"]}, r"loggers\[1\]: got a str"),
         (
-            {"loggers": [in_memory.InMemoryLogger]},
+            {"loggers": [base.InMemoryLogger]},
             r"loggers\[0\]: got the class InMemoryLogger",
         ),
         ({"view": types.SimpleNamespace(measure=dict)}, "view: got a SimpleNamespace"),

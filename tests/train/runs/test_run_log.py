@@ -17,7 +17,7 @@ from tests.train import used_loops
 from tfrl import testing, train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.eval import evaluate
-from tfrl.loggers import in_memory
+from tfrl.loggers import base
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
 from tfrl.train.runs import progress, run, run_log
@@ -87,7 +87,7 @@ def make_run(path, loop=None, **kwargs):
 def logged(tmp_path_factory):
     """The folder of a run, and the rows that its logger received."""
     path = tmp_path_factory.mktemp("logged")
-    memory = in_memory.InMemoryLogger()
+    memory = base.InMemoryLogger()
     run, _ = make_run(
         path,
         loggers=[memory],
@@ -172,7 +172,7 @@ def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
         def words(self):
             return []
 
-    memory = in_memory.InMemoryLogger()
+    memory = base.InMemoryLogger()
     log = run_log.RunLog(
         make_loop(), train.RunDirectory(tmp_path, CONFIG), [memory], {}, View()
     )
@@ -232,7 +232,7 @@ def test_what_is_no_number_is_told_with_the_name_of_its_metric(value):
 def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr("tfrl.train.runs.run.time.monotonic", lambda: next(clock))
-    memory = in_memory.InMemoryLogger()
+    memory = base.InMemoryLogger()
     loop = make_loop(own=True)
     make_run(tmp_path, loop, loggers=[memory], log_interval=8)[0].run()
     steps = [row["environment_steps"] for row in memory.data]

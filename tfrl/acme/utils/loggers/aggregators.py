@@ -1,3 +1,3 @@
 """Several loggers as one."""
 
-from tfrl.loggers.aggregators import Dispatcher as Dispatcher
+from tfrl.loggers.filters import Dispatcher as Dispatcher

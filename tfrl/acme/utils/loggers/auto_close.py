@@ -1,3 +1,3 @@
 """Loggers that close themselves."""
 
-from tfrl.loggers.auto_close import AutoCloseLogger as AutoCloseLogger
+from tfrl.loggers.filters import AutoCloseLogger as AutoCloseLogger

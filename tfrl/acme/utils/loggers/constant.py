@@ -1,3 +1,3 @@
 """Values added to each write."""
 
-from tfrl.loggers.constant import ConstantLogger as ConstantLogger
+from tfrl.loggers.filters import ConstantLogger as ConstantLogger

@@ -1,3 +1,3 @@
 """Logging to memory."""
 
-from tfrl.loggers.in_memory import InMemoryLogger as InMemoryLogger
+from tfrl.loggers.base import InMemoryLogger as InMemoryLogger

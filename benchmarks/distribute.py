@@ -149,7 +149,7 @@ def _act_by_hand(address: str) -> None:
         batch_size=_NUM_ENVS,
         rollout_length=_PULL_PERIOD,
     )
-    loop = train.CollectLoop(environment, agent, seed=1, jit_compile=True)
+    loop = train.ActorLoop(environment, agent, seed=1, jit_compile=True)
     while True:
         container.update(shared_weights.shared_variables(agent))
         write(loop.collect_frames(_PULL_PERIOD))

@@ -14,7 +14,7 @@ from tfrl.algorithms import presets, registry
 from tfrl.command import config_files, train
 from tfrl.environments import extras
 from tfrl.experiments import actors, single
-from tfrl.train.runs import run_result
+from tfrl.train.runs import callbacks
 
 NEEDS_DM_CONTROL = pytest.mark.skipif(
     not extras.is_installed("dm_control"), reason="needs tfrl[dm-control]"
@@ -455,12 +455,12 @@ def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):
 
 
 def test_the_end_of_a_run_without_updates_is_printed(tmp_path, capsys):
-    untrained = run_result.RunResult(0, True, None, None, 9.25, 0.0)
+    untrained = callbacks.RunResult(0, True, None, None, 9.25, 0.0)
     train.report(untrained, tmp_path)
     assert capsys.readouterr().out.startswith(
         "Finished 0 iterations. Mean return of the last evaluation: 9.2.\n"
     )
-    trained = run_result.RunResult(
+    trained = callbacks.RunResult(
         1_000, True, None, 30.0, 20.0, 10.0, environment_steps_per_second=50.0
     )
     train.report(trained, tmp_path)

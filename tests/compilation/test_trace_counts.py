@@ -134,8 +134,8 @@ def test_several_loops_in_a_process_are_not_warned_of(warned):
     class Loop(train.OffPolicyLoop):
         """Methods of its own, which no other test has traced."""
 
-        def _iterations(self, *args):
-            return super()._iterations(*args)
+        def _do_iterations(self, *args):
+            return super()._do_iterations(*args)
 
         def _collect_initially(self, *args):
             return super()._collect_initially(*args)

@@ -21,7 +21,7 @@ from tfrl.environments import (
 )
 from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
-from tfrl.train.loops import collect_loop
+from tfrl.train.loops import actor_loop
 
 CHOICE = array_spec.BoundedArraySpec((), np.int32, 0, 1)
 
@@ -91,7 +91,7 @@ def after_some_steps(environment, seed):
     agent = agents.RandomAgent(
         environment.time_step_spec(), environment.action_spec(), seed=0
     )
-    collect_loop.CollectLoop(environment, agent, [], seed=seed).run(10)
+    actor_loop.ActorLoop(environment, agent, [], seed=seed).run(10)
     return environment.current_time_step().observation.numpy()
 
 
@@ -116,7 +116,7 @@ def test_an_environment_with_a_seed_keeps_it():
     agent = agents.RandomAgent(
         environment.time_step_spec(), environment.action_spec(), seed=0
     )
-    collect_loop.CollectLoop(environment, agent, [], seed=0)
+    actor_loop.ActorLoop(environment, agent, [], seed=0)
     expected, _ = gymnasium.make("CartPole-v1").reset(seed=3)
     np.testing.assert_array_equal(environment.reset().observation[0], expected)
 

@@ -17,7 +17,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import native
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.train import CollectLoop, learner
+from tfrl.train import ActorLoop, learner
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
@@ -341,7 +341,7 @@ def test_what_a_loop_collects_moves_the_statistics_in_the_learner(tmp_path):
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
         agent.collect_data_spec, batch_size=2, max_length=10, seed=0
     )
-    loop = CollectLoop(environment, agent, [replay_buffer.add_batch], seed=2)
+    loop = ActorLoop(environment, agent, [replay_buffer.add_batch], seed=2)
     made = make_learner(
         agent,
         tmp_path,

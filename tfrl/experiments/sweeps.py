@@ -24,7 +24,6 @@ from tfrl import train
 from tfrl.algorithms import run_folders
 from tfrl.algorithms.recipe import Recipe
 from tfrl.experiments import one_program
-from tfrl.loggers import csv as csv_logger
 from tfrl.system import log
 
 
@@ -172,7 +171,8 @@ def train_in_one_program(members: Sequence[Member], checkpoints: pathlib.Path) -
         log.info(about_seconds(result.seconds))
     for number, (place, _) in enumerate(missing):
         place.grow()
-        _write_metrics(result, number, place.metrics_csv, pace)
+        # The seconds of each run are its share of the program's.
+        result.write_metrics(number, place.metrics_csv, pace / len(result.seeds))
         if np.isfinite(result.losses[number, -1]):
             result.save_policy(number, place.policy)
         else:
@@ -192,28 +192,6 @@ def _make_loop(
     dynamics = one_program.find_dynamics(settings, recipe.environment)
     own = dataclasses.replace(recipe, settings=settings)
     return one_program.make_loop(own, differing, dynamics)
-
-
-def _write_metrics(
-    result: train.SweepResult, number: int, path: pathlib.Path, pace: float
-) -> None:
-    """Writes the curve of a run of a sweep, like a separate run.
-
-    Its seconds are its share of the program's, spread evenly over its iterations.
-    """
-    path.unlink(missing_ok=True)
-    logger = csv_logger.CSVLogger(path, sort_columns=False)
-    for i, iteration in enumerate(result.iterations.tolist()):
-        logger.write(
-            {
-                "iteration": iteration,
-                "environment_steps": int(result.environment_steps[number, i]),
-                "training_seconds": round(iteration * pace / len(result.seeds), 3),
-                "loss": float(result.losses[number, i]),
-                "evaluation_return": float(result.returns[number, i]),
-            }
-        )
-    logger.close()
 
 
 class Progress:

@@ -12,11 +12,11 @@ from . import utils as utils
 from . import worker_group as worker_group
 from .actor import Actor as Actor
 from .learner import Learner as Learner
-from .loops.collect_loop import CollectLoop as CollectLoop
+from .loops.actor_loop import ActorLoop as ActorLoop
 from .loops.collecting_loop import CollectingLoop as CollectingLoop
+from .loops.collecting_loop import host_observer as host_observer
 from .loops.dataset_loop import DatasetLoop as DatasetLoop
 from .loops.episodic_loop import EpisodicLoop as EpisodicLoop
-from .loops.host_observers import host_observer as host_observer
 from .loops.off_policy_loop import OffPolicyLoop as OffPolicyLoop
 from .loops.offline_loop import OfflineLoop as OfflineLoop
 from .loops.on_policy_loop import OnPolicyLoop as OnPolicyLoop
@@ -26,6 +26,7 @@ from .loops.training_loop import IterationInfo as IterationInfo
 from .loops.training_loop import TrainingLoop as TrainingLoop
 from .ppo_learner import PPOLearner as PPOLearner
 from .runs.callbacks import Callback as Callback
+from .runs.callbacks import RunResult as RunResult
 from .runs.callbacks import StopAtReturn as StopAtReturn
 from .runs.evaluations import EvaluationLimits as EvaluationLimits
 from .runs.evaluations import LateEvaluations as LateEvaluations
@@ -34,8 +35,7 @@ from .runs.outputs import RunFiles as RunFiles
 from .runs.run import Run as Run
 from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
-from .runs.run_result import RunResult as RunResult
-from .runs.run_view import RunView as RunView
+from .runs.run_log import RunView as RunView
 from .served_learner import save_learner as save_learner
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult

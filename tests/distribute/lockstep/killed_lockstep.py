@@ -43,14 +43,14 @@ def _make_environment(seed):
     """Makes an environment; kills actor 0 after the steps of a round."""
     environment = small_impala.make_environment(seed)
     if seed == actor.seed_of(small_impala.IMPALA, 0, 0):
-        plain = train.CollectLoop.collect_rollout
+        plain = train.ActorLoop.collect_rollout
 
         def collect_and_kill(loop, num_steps):
             rollout = plain(loop, num_steps)
             _kill("actor", loop.iteration // num_steps, os.getpid())
             return rollout
 
-        train.CollectLoop.collect_rollout = collect_and_kill
+        train.ActorLoop.collect_rollout = collect_and_kill
     return environment
 
 

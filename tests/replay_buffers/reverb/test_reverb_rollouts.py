@@ -200,7 +200,7 @@ def test_the_same_seed_makes_the_same_items(client):
         agent = KINDS["A2CAgent"].make(
             environment.time_step_spec(), environment.action_spec()
         )
-        loop = train.CollectLoop(environment, agent, seed=2)
+        loop = train.ActorLoop(environment, agent, seed=2)
         observer = reverb_rollouts.ReverbRolloutObserver(
             client, name, 4, 3, batch_size=3, rollout_length=15
         )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tfrl.train.runs import columns, run_files
 from tfrl.train.sweeps import sweep_result
 
 HEADER = "iteration,environment_steps,loss,evaluation_return"
@@ -61,6 +62,26 @@ def test_a_file_that_is_not_the_metrics_of_a_run_is_named(tmp_path, content):
         sweep_result.SweepCurves.read([path], [4], {})
 
 
+def test_the_curve_of_a_run_is_the_table_of_a_run_by_itself(tmp_path):
+    iterations, steps = np.array([10, 20]), np.array([[40, 80], [41, 82]])
+    returns, losses = np.array([[1.5, 2], [3, 4]]), np.array([[0.5, 0.25], [1, np.nan]])
+    result = sweep_result.SweepCurves((1, 2), {}, iterations, steps, returns, losses)
+    path = tmp_path / "metrics.csv"
+    path.write_text("old\n")
+    result.write_metrics(1, path, pace=1.0)
+    first, last = run_files.read_metrics(path)
+    assert tuple(first) == columns.TABLE
+    assert {name: cell for name, cell in last.items() if cell} == {
+        "iteration": "20",
+        "environment_steps": "82",
+        "training_seconds": "20.0",
+        "loss": "nan",
+        "evaluation_return": "4.0",
+    }
+    read = sweep_result.SweepCurves.read([path], [2], {})
+    np.testing.assert_array_equal(read.returns, returns[1:])
+
+
 def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
     numbers = np.zeros([2, 1])
     losses = np.array([[0.5], [np.nan]])
@@ -77,8 +98,6 @@ def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
         # A compilation of 60 s, then 2 s an iteration, also after a kill.
         ([10, 20, 30, 35], [80.0, 20.0, 20.0, 70.0], 2.0),
         ([10], [80.0], 8.0),
-        ([10, 20, 30], [np.nan, np.nan, 30.0], 3.0),
-        ([10], [np.nan], 0.0),
     ],
 )
 def test_the_pace_leaves_compilations_out_and_knows_earlier_processes(

@@ -220,7 +220,7 @@ class LockstepLoop(train.TrainingLoop):
         """Returns the batch of the last update."""
         return self._last_batch.read()
 
-    def _run_call(
+    def _one_call(
         self, most_iterations: int, loss_sum: tf.Tensor
     ) -> tuple[int, tf.Tensor]:
         """Does one round, so that the actors wait between two calls."""
@@ -241,7 +241,7 @@ class LockstepLoop(train.TrainingLoop):
             self._check_call(loss, 1)
         return 1, loss_sum
 
-    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+    def _advance(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         """Trains on a round; returns it, and the mean loss of the updates.
 
         Args:
@@ -350,7 +350,7 @@ def act(
             client.insert(rollout, {rounds.rollouts(number): 1.0})
 
 
-def _collect(loop: train.CollectLoop, num_steps: int) -> rounds.Rollout:
+def _collect(loop: train.ActorLoop, num_steps: int) -> rounds.Rollout:
     frames, policy_state = loop.collect_rollout(num_steps)
     info = loop.info()
     counters = info.environment_steps, info.episodes, info.average_return

@@ -77,9 +77,9 @@ def make_loop(
     environment: tf_environment.TFEnvironment,
     agent: tf_agent.TFAgent,
     seed: int,
-) -> train.CollectLoop:
+) -> train.ActorLoop:
     """Makes the loop with which an actor collects."""
-    return train.CollectLoop(
+    return train.ActorLoop(
         environment,
         agent,
         seed=seed,

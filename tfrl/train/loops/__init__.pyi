@@ -1,9 +1,8 @@
-from . import collect_loop as collect_loop
+from . import actor_loop as actor_loop
 from . import collecting_loop as collecting_loop
 from . import dataset_loop as dataset_loop
 from . import diagnostics as diagnostics
 from . import episodic_loop as episodic_loop
-from . import host_observers as host_observers
 from . import iteration_transform as iteration_transform
 from . import loop_checks as loop_checks
 from . import lost_weights as lost_weights

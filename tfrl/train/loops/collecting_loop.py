@@ -235,16 +235,16 @@ class CollectingLoop(training_loop.TrainingLoop):
             self._environment.has_failed(),
         )
 
-    def _iterations(
+    def _do_iterations(
         self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
     ) -> tuple[tuple[Any, ...], tf.Tensor]:
         time_step, policy_state = position
         start = self._to_carry(time_step), policy_state
-        position, loss_sum = super()._iterations(start, num_iterations, loss_sum)
+        position, loss_sum = super()._do_iterations(start, num_iterations, loss_sum)
         carried, policy_state = position
         return (self._time_step(carried), policy_state), loss_sum
 
-    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+    def _advance(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         carried, policy_state = position
         time_step, policy_state, loss = self.iterate(
             self._time_step(carried), policy_state
@@ -417,6 +417,41 @@ class CollectingLoop(training_loop.TrainingLoop):
         pending = [part for part in tf.nest.flatten(done) if part is not None]
         with tf.control_dependencies(pending):
             return tf.identity(tf.cast(self._replay_buffer.num_frames(), tf.int64))
+
+
+def host_observer(function: types.Observer) -> observers_lib.HostObserver:
+    """Returns an observer that calls a Python function at each step.
+
+    It works in the loops of `tfrl.train`, plain and compiled, and in all drivers. An
+    exception of the function ends the run and reaches its caller unchanged.
+
+    ```python
+    rewards = []
+
+    def record(frame):
+        rewards.append(frame.reward)
+
+    loop = train.OffPolicyLoop(
+        environment, agent, replay_buffer, [train.host_observer(record)]
+    )
+    loop.run(1000)  # rewards has an array `[B]` of each step
+    ```
+
+    The function is called in the order of the steps, including the initial steps of an
+    `OffPolicyLoop` and the boundaries between episodes. The call may come from another
+    thread. Checkpoints do not save data that the function keeps. A `tf.Variable` or a
+    TF metric takes less time. `train.sweep` refuses a host observer, because one
+    program takes the steps of many runs together.
+
+    Args:
+      function: Takes a `Trajectory` of NumPy arrays `[B, ...]`, which it may keep. Its
+        result is ignored. As one of a driver's `transition_observers` it takes
+        `(time_step, action_step, next_time_step)` of arrays.
+
+    Raises:
+      TypeError: `function` cannot be called.
+    """
+    return observers_lib.HostObserver(function)
 
 
 def _seed(environment: tf_environment.TFEnvironment, seed: int) -> None:

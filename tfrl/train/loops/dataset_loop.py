@@ -181,21 +181,21 @@ class DatasetLoop(training_loop.TrainingLoop):
         missing = loop_checks.obstacle_without_environment(None)
         return missing or loop_checks.misplaced(self._agent, [], placed)
 
-    def _run_call(
+    def _one_call(
         self, most_iterations: int, loss_sum: tf.Tensor
     ) -> tuple[int, tf.Tensor]:
-        result = super()._run_call(most_iterations, loss_sum)
+        result = super()._one_call(most_iterations, loss_sum)
         if self._collected is not None:
             self._collected.take()
         return result
 
-    def _iterations(
+    def _do_iterations(
         self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
     ) -> tuple[tuple[Any, ...], tf.Tensor]:
         """Runs whole programs of updates, and then the remaining updates."""
         size = self._compiled_updates
         if size is None or not self._jit_compile:
-            return super()._iterations(position, num_iterations, loss_sum)
+            return super()._do_iterations(position, num_iterations, loss_sum)
         num_programs = tf.cast(num_iterations // size, tf.int32)
         with accelerators.graph_for(self._placement.device):
             _, loss_sum = accelerators.while_loop(
@@ -204,7 +204,7 @@ class DatasetLoop(training_loop.TrainingLoop):
                 (tf.constant(0), loss_sum),
                 parallel_iterations=1,
             )
-        return super()._iterations(position, num_iterations % size, loss_sum)
+        return super()._do_iterations(position, num_iterations % size, loss_sum)
 
     def _run_program(self, num_updates: int) -> tf.Tensor:
         """Draws elements and trains on each; returns the sum of losses, float64."""
@@ -227,7 +227,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         start = tf.constant(0), tf.constant(0.0, tf.float64)
         return tf.while_loop(lambda i, _: i < number, train, start)[1]
 
-    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+    def _advance(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         [element] = self._prepare_fn([next_element(self._iterator)])
         loss_info = self._update(element)
         self._last_batch.keep(self._first_local(element[0]))

@@ -126,7 +126,7 @@ class OfflineLoop(training_loop.TrainingLoop):
     def _draw(self, seed: tf.Tensor) -> tuple[Any, Any]:
         return self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
 
-    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+    def _advance(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         (loss_sum,) = self._transform.repeat(
             self._train_steps, self._update, (tf.constant(0.0),)
         )

@@ -58,7 +58,7 @@ class IterationInfo(NamedTuple):
 class TrainingLoop(tf.Module, abc.ABC):
     """A loop that trains an agent in calls of about half a second, for `train.Run`.
 
-    A subclass implements `_iterate`. Apart from variables, the data that an iteration
+    A subclass implements `_advance`. Apart from variables, the data that an iteration
     passes to the next one is the loop's position, a tuple of nests of tensors. By
     default it is empty.
     """
@@ -103,7 +103,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         )
         self._jit_compile = jit_compile
         self._call: Any = fast_function.fast_function(
-            self._iterations,
+            self._do_iterations,
             label=type(agent).__name__,
             autograph=False,
             jit_compile=(jit_compile and not placed.is_split) or None,
@@ -163,7 +163,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         loss_sum, done = self._zero_loss, 0
         with interrupts.deferred(running_steps.describe) as is_requested:
             while not is_requested():
-                size, loss_sum = self._run_call(num_iterations - done, loss_sum)
+                size, loss_sum = self._one_call(num_iterations - done, loss_sum)
                 done += size
                 if done >= num_iterations and self._is_started:
                     break
@@ -181,10 +181,10 @@ class TrainingLoop(tf.Module, abc.ABC):
         Raises:
           Exception: See `run`.
         """
-        size, loss_sum = self._run_call(most_iterations, self._zero_loss)
+        size, loss_sum = self._one_call(most_iterations, self._zero_loss)
         return self.info(float(loss_sum) / size if size else float("nan"))
 
-    def _run_call(
+    def _one_call(
         self, most_iterations: int, loss_sum: tf.Tensor
     ) -> tuple[int, tf.Tensor]:
         """Does at most `most_iterations` iterations in one call.
@@ -349,10 +349,10 @@ class TrainingLoop(tf.Module, abc.ABC):
         return tf.constant(False)
 
     @abc.abstractmethod
-    def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
+    def _advance(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         """Does one iteration in a graph; returns the next position, and the loss."""
 
-    def _iterations(
+    def _do_iterations(
         self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
     ) -> tuple[tuple[Any, ...], tf.Tensor]:
         """Does the iterations; adds their losses, float64, to `loss_sum`.
@@ -369,7 +369,7 @@ class TrainingLoop(tf.Module, abc.ABC):
 
         def body(i: tf.Tensor, carried: tuple[Any, ...]) -> tuple[tf.Tensor, Any]:
             position, loss_sum = carried
-            position, loss = self._iterate(position)
+            position, loss = self._advance(position)
             return i + 1, (position, loss_sum + tf.cast(loss, tf.float64))
 
         # Each iteration reads the results of the one before, so they do not run in

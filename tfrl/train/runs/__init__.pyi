@@ -8,7 +8,5 @@ from . import run as run
 from . import run_config as run_config
 from . import run_directory as run_directory
 from . import run_log as run_log
-from . import run_result as run_result
-from . import run_view as run_view
 from . import saved_policies as saved_policies
 from . import video as video

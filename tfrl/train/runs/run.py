@@ -22,8 +22,6 @@ from tfrl.train.runs import (
     run_directory,
     run_length,
     run_log,
-    run_result,
-    run_view,
     slow_steps,
     stopped_runs,
 )
@@ -74,7 +72,7 @@ class Run:
         files: outputs.RunFiles | None = None,
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], types.Float]] | None = None,
-        view: run_view.RunView | None = None,
+        view: run_log.RunView | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         is_interrupted: Callable[[], bool] = lambda: False,
         shows_progress: bool = True,
@@ -184,7 +182,7 @@ class Run:
             )
         )
 
-    def run(self) -> run_result.RunResult:
+    def run(self) -> callbacks_lib.RunResult:
         """Trains to the end, or until interrupted or stopped by a callback.
 
         Raises:
@@ -459,9 +457,9 @@ class Run:
         resumed_at: int | None,
         bar: progress.Progress,
         stopped_by: str | None = None,
-    ) -> run_result.RunResult:
+    ) -> callbacks_lib.RunResult:
         finished = self._is_finished()
-        return run_result.RunResult(
+        return callbacks_lib.RunResult(
             iteration=self._loop.iteration,
             finished=finished,
             resumed_at=resumed_at,

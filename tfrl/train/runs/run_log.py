@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +22,6 @@ from tfrl.train.runs import (
     run_config,
     run_directory,
     run_files,
-    run_view,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +29,37 @@ if TYPE_CHECKING:
 
 # The seconds of parts of a run; environment_seconds is a part of its training.
 _PARTS = ("starting_seconds", "evaluating_seconds", "environment_seconds")
+
+
+@runtime_checkable
+class RunView(Protocol):
+    """Further numbers and text for the log and the progress line of a `train.Run`."""
+
+    def measure(self) -> Mapping[str, float]:
+        """Returns the further columns of a row of metrics.csv, always the same ones.
+
+        NaN counts as not measured. If TensorBoard and the loggers get a column of the
+        same name from the loop, such as `steps_per_second`, this one replaces it.
+        """
+
+    def words(self) -> Sequence[str]:
+        """Returns the progress line's text; called after each call of the loop."""
+
+
+class MetricsTable(csv.CSVLogger):
+    """Writes metrics.csv: the columns of every run, and further ones after them."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the file, in which rows are appended.
+
+        Args:
+          path: The file.
+        """
+        super().__init__(path, sort_columns=False)
+
+    def write(self, values: base.Values) -> None:
+        """Writes a row; a column that it lacks, or that is None, stays empty."""
+        super().write({**dict.fromkeys(columns.TABLE), **values})
 
 
 class RunLog:
@@ -46,7 +77,7 @@ class RunLog:
         directory: run_directory.RunDirectory | None,
         loggers: Sequence[base.Logger],
         metrics: Mapping[str, Callable[[], types.Float]],
-        view: run_view.RunView | None = None,
+        view: RunView | None = None,
         find_facts: Callable[[], Mapping[str, Any]] | None = None,
         rows: list[dict[str, Any]] | None = None,
     ) -> None:
@@ -74,7 +105,7 @@ class RunLog:
                     f"loggers[{i}]: got {_described(logger)}, expected an object with "
                     "write(values) and close(); see tfrl.loggers."
                 )
-        if view is not None and not isinstance(view, run_view.RunView):
+        if view is not None and not isinstance(view, RunView):
             raise TypeError(
                 f"view: got {_described(view)}, expected an object with measure() and "
                 "words(); see tfrl.train.RunView."
@@ -146,7 +177,9 @@ class RunLog:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.history.opened())
             if self._directory is not None:
-                table = stack.enter_context(contextlib.closing(_table(self._directory)))
+                table = stack.enter_context(
+                    contextlib.closing(MetricsTable(self._directory.metrics_csv))
+                )
                 tensorboard = stack.enter_context(
                     contextlib.closing(_tensorboard(self._directory))
                 )
@@ -268,11 +301,6 @@ class RunLog:
                 f"metrics[{name!r}]: got {value!r} from the function, expected a "
                 "number; return one, or NaN if there is nothing to measure."
             ) from None
-
-
-def _table(directory: run_directory.RunDirectory) -> csv.CSVLogger:
-    """Opens metrics.csv, whose columns have the order of the rows."""
-    return csv.CSVLogger(directory.metrics_csv, sort_columns=False)
 
 
 def _tensorboard(

@@ -24,8 +24,7 @@ class SweepMeasurements:
     Attributes:
       iterations: The number of iterations before each evaluation.
       rows: The losses, environment steps and returns of each evaluation, each `[N]`.
-      seconds: The time until each evaluation since the one before; NaN if an earlier
-        version has not stored it.
+      seconds: The time until each evaluation since the one before.
     """
 
     iterations: list[int] = dataclasses.field(default_factory=list)
@@ -104,9 +103,7 @@ class SweepCheckpoint:
                 settings = json.loads(str(file["settings"]))
                 columns = [file[name] for name in _COLUMNS]
                 iterations = file["iterations"].tolist()
-                is_old = "seconds" not in file.files
-                unknown = np.full(len(iterations), np.nan)
-                seconds = (unknown if is_old else file["seconds"]).tolist()
+                seconds = file["seconds"].tolist()
                 count = sum(name.startswith("array_") for name in file.files)
                 arrays = [file[f"array_{i}"] for i in range(count)]
         for name, now in self._settings.items():
@@ -132,9 +129,6 @@ class SweepCheckpoint:
 
 _COLUMNS = ("losses", "environment_steps", "returns")
 _LABEL = b"crc32"
-# The end record of a zip file without a comment. Files of earlier versions end with
-# this record, without a checksum.
-_ZIP_END, _ZIP_END_SIZE = b"PK\5\6", 22
 
 
 def _trailer(value: int) -> bytes:
@@ -144,14 +138,9 @@ def _trailer(value: int) -> bytes:
 def _check_whole(path: pathlib.Path) -> None:
     """Raises a ValueError if the file has changed since it was written."""
     files.check_plain(path)
-    trailer_size = len(_trailer(0))
+    size = path.stat().st_size - len(_trailer(0))
     with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _ZIP_END_SIZE))
-        end = file.read()
-        if end.startswith(_ZIP_END):
-            return
-        file.seek(0)
-        found = _trailer(files.crc32(file, max(0, size - trailer_size)))
-    if end[-trailer_size:] != found:
-        raise ValueError("its checksum is wrong")
+        found = _trailer(files.crc32(file, max(0, size)))
+        file.seek(max(0, size))
+        if file.read() != found:
+            raise ValueError("its checksum is wrong")

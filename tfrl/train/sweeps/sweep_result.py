@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +15,7 @@ import tensorflow as tf
 
 from tfrl.eval import statistics
 from tfrl.train.loops import collecting_loop
-from tfrl.train.runs import run_files, saved_policies
+from tfrl.train.runs import run_files, run_log, saved_policies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +100,30 @@ class SweepCurves:
                     numbers = [values[run, column] for values in measured]
                     writer.writerow([*own, seed, iteration, *numbers])
 
+    def write_metrics(
+        self, run: int, path: str | os.PathLike[str], pace: float
+    ) -> None:
+        """Writes the curve of run `run` as the metrics.csv of a run by itself.
+
+        Args:
+          run: The number of the run.
+          path: The file; replaced if it exists.
+          pace: The seconds of an iteration, which are its `training_seconds`.
+        """
+        path = pathlib.Path(path)
+        path.unlink(missing_ok=True)
+        with contextlib.closing(run_log.MetricsTable(path)) as table:
+            for i, iteration in enumerate(self.iterations.tolist()):
+                table.write(
+                    {
+                        "iteration": iteration,
+                        "environment_steps": int(self.environment_steps[run, i]),
+                        "training_seconds": round(iteration * pace, 3),
+                        "loss": float(self.losses[run, i]),
+                        "evaluation_return": float(self.returns[run, i]),
+                    }
+                )
+
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
         """Writes a picture of the learning curves: interquartile means of the runs.
 
@@ -174,8 +200,7 @@ class SweepResult(SweepCurves):
         It is the lower median over the evaluations, which leaves compilations out.
         """
         paces = self.seconds / np.diff(self.iterations, prepend=0)
-        known = paces[np.isfinite(paces)]
-        return float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0
+        return float(np.quantile(paces, 0.5, method="lower"))
 
     def restore(self, run: int) -> collecting_loop.CollectingLoop:
         """Returns the loop with the agent, buffer and counters of run `run`.

@@ -16,7 +16,7 @@ def make_loop(environment, observers=(), seed=2):
     agent = KINDS["A2CAgent"].make(
         environment.time_step_spec(), environment.action_spec()
     )
-    return train.CollectLoop(environment, agent, observers, seed=seed), agent
+    return train.ActorLoop(environment, agent, observers, seed=seed), agent
 
 
 def test_it_shows_every_step_and_trains_nothing():
@@ -128,7 +128,7 @@ def test_steps_follow_one_another_whatever_acts(jit_compile):
     )
     seen = []
     observers = [train.host_observer(lambda frame: seen.append(*frame.observation))]
-    loop = train.CollectLoop(environment, agent, observers, jit_compile=jit_compile)
+    loop = train.ActorLoop(environment, agent, observers, jit_compile=jit_compile)
     for _ in range(50):
         loop.run(5)
     assert seen == [*range(5)] * 50

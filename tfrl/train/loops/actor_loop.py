@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class CollectLoop(collecting_loop.CollectingLoop):
+class ActorLoop(collecting_loop.CollectingLoop):
     """Steps an environment with the collecting policy, and does not train.
 
     An iteration is one step of the batched environment. The process that collects the

@@ -249,7 +249,9 @@ class ClientSamples:
         """
         if num_samples < 0:
             return
-        with self._stream(table, num_samples, _AHEAD) as stream:
+        with self.stream(
+            table, num_samples, max_in_flight=min(num_samples, _AHEAD)
+        ) as stream:
             while num_samples:
                 for item in stream.next_items(num_samples) or ():
                     num_samples -= 1
@@ -264,23 +266,29 @@ class ClientSamples:
           ValueError: If the items differ in shape.
           ReplayUnavailable: If no server answers.
         """
-        with self._stream(table, batch_size, batch_size) as stream:
+        with self.stream(table, batch_size, max_in_flight=batch_size) as stream:
             batch = stream.next_batch(batch_size)
         assert batch is not None  # No timeout.
         fields = len(SampleInfo._fields)
         return SampleInfo(*batch[:fields]), batch[fields:]
 
     @contextlib.contextmanager
-    def _stream(
-        self, table: str, num_samples: int, ahead: int
+    def stream(
+        self, table: str, num_samples: int, **options: Any
     ) -> Iterator[sampler.SampleStream]:
-        """Yields a stream of a number of samples; keeps its connection afterwards."""
+        """Yields a stream of a number of samples; keeps its connection afterwards.
+
+        Args:
+          table: The name of the table.
+          num_samples: The number of samples.
+          **options: Further arguments of `SampleStream`.
+        """
         stream = sampler.SampleStream(
             self._server_address,
             table,
-            max_in_flight=min(num_samples, ahead),
             max_samples=num_samples,
             session=self._idle.take(),
+            **options,
             **self._access,
         )
         try:

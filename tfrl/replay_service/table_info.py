@@ -142,21 +142,15 @@ class TableInfo:
             limiter[stats] = RateLimiterCallStats(limiter[stats]["completed"])
         for bound in ("min_diff", "max_diff"):
             limiter[bound] = float(limiter[bound])  # Infinities are strings.
-        return cls(
-            name=info["name"],
-            sampler_options=KeyDistributionOptions.from_json(info["sampler_options"]),
-            remover_options=KeyDistributionOptions.from_json(info["remover_options"]),
-            max_size=info["max_size"],
-            max_times_sampled=info["max_times_sampled"],
-            rate_limiter_info=RateLimiterInfo(**limiter),
-            current_size=info["current_size"],
-            num_episodes=info["num_episodes"],
-            num_deleted_episodes=info["num_deleted_episodes"],
-            num_unique_samples=info["num_unique_samples"],
-            num_deleted_items=info["num_deleted_items"],
-            total_weight=info["total_weight"],
-            signature_json=info["signature"],
-        )
+        same = {field.name for field in dataclasses.fields(cls)} & info.keys()
+        fields = {
+            **{name: info[name] for name in same},
+            "rate_limiter_info": RateLimiterInfo(**limiter),
+            "signature_json": info["signature"],
+        }
+        for role in ("sampler_options", "remover_options"):
+            fields[role] = KeyDistributionOptions.from_json(info[role])
+        return cls(**fields)
 
     @classmethod
     def from_serialized_proto(cls, proto_string: bytes) -> TableInfo:

@@ -13,8 +13,6 @@ from tfrl.compilation.python_calls import graph_calls
 from tfrl.replay_service import client_pools, signatures
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
-from tfrl.replay_service.sampling.sampler import SampleStream
-from tfrl.replay_service.sampling.sampler_session import SamplerSession
 from tfrl.specs import spec_json
 
 
@@ -53,16 +51,16 @@ class TFClient:
         del shared_name
         self._server_address = server_address
         self._name = name
-        self._access: dict[str, Any] = {
+        access: dict[str, Any] = {
             "token": token,
             "tls_root_certificates": tls_root_certificates,
             "timeout": timeout,
         }
-        self._client = Client(server_address, **self._access)
+        self._client = Client(server_address, **access)
+        self._samples = client_pools.ClientSamples(server_address, access)
         with tf.init_scope(), tf.device("CPU:0"):
             # Orders the operations of a graph.
             self._order = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._idle = client_pools.IdlePool(SamplerSession.close)
 
     @property
     def server_address(self) -> str:
@@ -161,22 +159,10 @@ class TFClient:
 
     def _sample(self, table: bytes, dtypes: Sequence[Any]) -> list[np.ndarray]:
         name = table.decode()
-        stream = SampleStream(
-            self._server_address,
-            name,
-            max_samples=1,
-            timesteps=True,
-            session=self._idle.take(),
-            **self._access,
-        )
         # Taking the whole item leaves the session idle, for reuse.
         most = np.iinfo(np.int64).max
-        try:
+        with self._samples.stream(name, 1, timesteps=True) as stream:
             rows = stream.next_rows(most)
-        finally:
-            session = stream.detach()
-            if session is not None:
-                self._idle.keep(session)
         signature = stream.signature
         assert rows is not None
         data = rows[len(SampleInfo._fields) :]

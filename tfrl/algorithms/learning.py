@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tfrl import train
 from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms import run_folders
+from tfrl.savers import checkpoint_names
 from tfrl.train.runs import run_files, run_length, stopped_runs
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
 def load(
@@ -48,7 +49,9 @@ def load(
     """
     path = pathlib.Path(folder)
     algorithm, recipe = _made(path, environment, trust=trust, arguments=arguments)
-    if (path / "policy").exists() and not run_folders.has_checkpoint(path):
+    if (path / "policy").exists() and not checkpoint_names.newest_first(
+        path / "checkpoints"
+    ):
         raise run_files.RunDirectoryError(
             f"folder: {str(path)!r} holds a policy but no checkpoint, expected one, "
             "which a run that tfrl sweep trained in one program with others does not "
@@ -63,7 +66,7 @@ def load(
 
 def load_best(
     folder: pathlib.Path, environment: Any = None, *, trust: bool = False
-) -> tuple[Algorithm, Any]:
+) -> tuple[Builder, Any]:
     """Loads the best policy of a run, and not its checkpoints.
 
     The folder may be read-only, and a process may train there.
@@ -112,7 +115,7 @@ def _naming(name: str, recipe: recipe_lib.Recipe) -> Iterator[None]:
 
 def _made(
     path: pathlib.Path, environment: Any, *, trust: bool, arguments: Mapping[str, Any]
-) -> tuple[Algorithm, recipe_lib.Recipe]:
+) -> tuple[Builder, recipe_lib.Recipe]:
     """Returns the algorithm of the run in a folder, without parts, and its recipe."""
     recipe = run_folders.load_recipe(path)
     if not trust:
@@ -155,7 +158,7 @@ def load_policy(
     return made
 
 
-def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
+def restore(algorithm: Builder, folder: pathlib.Path) -> run_length.RunLength:
     """Restores the last checkpoint in a folder; returns the length of its run."""
     length = run_folders.load_recipe(folder, type(algorithm)).length
     config = run_files.read_config(folder / "config.json")
@@ -171,7 +174,7 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
 
 
 def restore_longer(
-    algorithm: Algorithm, folder: pathlib.Path, length: run_length.RunLength
+    algorithm: Builder, folder: pathlib.Path, length: run_length.RunLength
 ) -> None:
     """Restores the run in a folder that was begun with a greater length.
 
@@ -185,7 +188,8 @@ def restore_longer(
         so long.
     """
     begun = run_folders.load_recipe(folder, type(algorithm))
-    run_folders.open_folder(folder, algorithm.recipe().with_length_of(begun))
+    recipe = recipe_lib.Recipe.of_algorithm(algorithm)
+    run_folders.open_folder(folder, recipe.with_length_of(begun))
     whole = restore(algorithm, folder)
     info = algorithm.loop.info()
     if not length.is_reached(info):
@@ -197,7 +201,7 @@ def restore_longer(
         )
 
 
-def has_trained_on(algorithm: Algorithm, length: run_length.RunLength) -> bool:
+def has_trained_on(algorithm: Builder, length: run_length.RunLength) -> bool:
     """Whether the run of an algorithm was begun with a greater length in a unit."""
     folder = algorithm.logdir
     if folder is None or not (folder / "config.json").exists():

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tfrl.algorithms import presets, registry
+from tfrl.algorithms.builder import Builder
 from tfrl.train.runs import run_length
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
 
 # The fields of its JSON that are no settings, and what they are.
 _KINDS: dict[str, tuple[type, str]] = {
@@ -24,6 +22,13 @@ _KINDS: dict[str, tuple[type, str]] = {
     "actors": (dict, "settings"),
 }
 FIELDS = tuple(_KINDS)
+
+
+def find(name: str) -> type[Builder]:
+    """Returns the algorithm with a name, to make it; see `registry.find`."""
+    kind = registry.find(name)
+    assert issubclass(kind, Builder)
+    return kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Recipe:
         with its `num_shards` and `schedule`; None for a run in one process.
     """
 
-    algorithm: type[Algorithm]
+    algorithm: type[Builder]
     environment: str
     settings: Mapping[str, Any]
     num_environment_steps: int | None = None
@@ -60,7 +65,7 @@ class Recipe:
     @classmethod
     def of(
         cls,
-        algorithm: type[Algorithm],
+        algorithm: type[Builder],
         environment: str = "",
         preset: str = "",
         *,
@@ -89,7 +94,7 @@ class Recipe:
         return dataclasses.replace(cls.of_algorithm(made), actors=usual or None)
 
     @classmethod
-    def of_algorithm(cls, made: Algorithm) -> Self:
+    def of_algorithm(cls, made: Builder) -> Self:
         """Returns the recipe of an algorithm, with its length so far."""
         length, schedule = made.length, made.schedule_iterations
         iterations = length.num_iterations or schedule
@@ -106,7 +111,7 @@ class Recipe:
 
     @classmethod
     def from_json(
-        cls, fields: Mapping[str, Any], algorithm: type[Algorithm] | None = None
+        cls, fields: Mapping[str, Any], algorithm: type[Builder] | None = None
     ) -> Self:
         """Returns the recipe of the fields of a JSON object; see `to_json`.
 
@@ -121,7 +126,7 @@ class Recipe:
           ValueError: There is no algorithm of this name, or a field that is no setting
             has another type.
         """
-        kind = algorithm or registry.find(registry.name_of(fields))
+        kind = algorithm or find(registry.name_of(fields))
         for name, (of, text) in _KINDS.items():
             if not isinstance(value := fields.get(name), of | None):
                 raise ValueError(f"{name}: expected {text}, got {value!r}; restore it.")
@@ -212,7 +217,7 @@ class Recipe:
             made.train_for(steps)
         return dataclasses.replace(self.of_algorithm(made), actors=self.actors)
 
-    def make(self, environment: Any = None, **arguments: Any) -> Algorithm:
+    def make(self, environment: Any = None, **arguments: Any) -> Builder:
         """Makes the algorithm, and checks its settings.
 
         Args:

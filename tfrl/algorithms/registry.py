@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from tfrl.algorithms import presets
+from tfrl.algorithms import presets, spaces
+from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
 
 # The module and the class of each algorithm, by the algorithm's name.
 CLASSES = {
@@ -52,7 +50,20 @@ CLASSES = {
 }
 
 
-def find(name: str) -> type[Algorithm]:
+class Named(settings_lib.Settings):
+    """What an algorithm is called, and what it can do; see `algorithm.Algorithm`."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    agent_name: ClassVar[str]
+    environment_name: ClassVar[str] = "CartPole-v1"
+    relative: ClassVar[str | None] = None
+    actions: ClassVar[spaces.Kind] = "any"
+    is_offline: ClassVar[bool] = False
+    takes_masks: ClassVar[bool] = False
+
+
+def find(name: str) -> type[Named]:
     """Returns the algorithm with a name, such as "qr_dqn".
 
     Raises:
@@ -63,7 +74,7 @@ def find(name: str) -> type[Algorithm]:
             f"algorithm: got {name!r}, expected one of {', '.join(map(repr, CLASSES))}."
         )
     module, class_name = CLASSES[name]
-    found: type[Algorithm] = getattr(
+    found: type[Named] = getattr(
         importlib.import_module(f"tfrl.algorithms.{module}"), class_name
     )
     return found
@@ -76,7 +87,7 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 
 def find_preset(
-    algorithm: type[Algorithm],
+    algorithm: type[Named],
     environment: str,
     find_kind: Callable[[], str | None] | None = None,
 ) -> presets.Preset | None:
@@ -104,7 +115,7 @@ def find_preset(
 
 
 def preset_for(
-    algorithm: type[Algorithm],
+    algorithm: type[Named],
     environment: str,
     name: str,
     find_kind: Callable[[], str | None] | None = None,
@@ -132,7 +143,7 @@ def preset_for(
     return preset
 
 
-def settings_of(algorithm: type[Algorithm], preset: presets.Preset) -> dict[str, Any]:
+def settings_of(algorithm: type[Named], preset: presets.Preset) -> dict[str, Any]:
     """Returns the settings that an algorithm takes from a preset.
 
     From a preset of its relative it takes those that it has, except for settings that

@@ -15,12 +15,11 @@ from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms import registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
-from tfrl.savers import checkpoint_names
 from tfrl.system import paths
 from tfrl.train.runs import run_files
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
 def open_folder(
@@ -111,7 +110,7 @@ def recipe_in(folder: pathlib.Path, fields: dict[str, Any]) -> recipe_lib.Recipe
 
 
 def load_recipe(
-    folder: pathlib.Path, algorithm: type[Algorithm] | None = None
+    folder: pathlib.Path, algorithm: type[Builder] | None = None
 ) -> recipe_lib.Recipe:
     """Returns the recipe of the run in a folder, to go on with it.
 
@@ -272,18 +271,6 @@ def naming(folder: pathlib.Path) -> Iterator[None]:
         raise run_files.RunDirectoryError(
             f"{folder / 'config.json'}: {error}"
         ) from None
-
-
-def is_same(folder: pathlib.Path, other: str | pathlib.Path | None) -> bool:
-    """Whether two paths lead to the same folder; None leads to none."""
-    return other is not None and pathlib.Path(other).resolve() == folder.resolve()
-
-
-def has_checkpoint(folder: pathlib.Path | None) -> bool:
-    """Whether there is a checkpoint in the folder of a run; False for None."""
-    return folder is not None and bool(
-        checkpoint_names.newest_first(folder / "checkpoints")
-    )
 
 
 def holds_run(folder: pathlib.Path) -> bool:

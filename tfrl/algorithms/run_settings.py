@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrl import agents, train
@@ -12,15 +14,42 @@ from tfrl.algorithms import worlds
 from tfrl.reports import report
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 # Of each environment in the evaluation of an untrained policy, whose episodes may be
 # long; and in all evaluations, where no time limit ends the episodes.
 _MOST_STEPS = 1000
 
 
+def make_run(
+    algorithm: Builder,
+    directory: train.RunDirectory | None = None,
+    *,
+    callbacks: Sequence[train.Callback] = (),
+    **options: Any,
+) -> train.Run:
+    """Returns the run that trains an algorithm up to its `length`.
+
+    Args:
+      algorithm: The algorithm, whose parts are made if they are not.
+      directory: The folder of its outputs; None writes nothing.
+      callbacks: The callbacks.
+      **options: Arguments of `make`, and further ones of `train.Run`.
+    """
+    loop = algorithm.loop
+    options = {"view": algorithm.make_view(), **options}
+    return train.Run(
+        loop,
+        directory,
+        **dataclasses.asdict(algorithm.length),
+        callbacks=callbacks,
+        rows=algorithm.rows,
+        **make(algorithm, algorithm.agent, **options),
+    )
+
+
 def make(
-    algorithm: Algorithm,
+    algorithm: Builder,
     agent: agents.TFAgent,
     *,
     evaluates: bool = True,
@@ -59,7 +88,7 @@ def make(
 
 
 def _evaluation(
-    algorithm: Algorithm, agent: agents.TFAgent, most_untrained_steps: int
+    algorithm: Builder, agent: agents.TFAgent, most_untrained_steps: int
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` for evaluations."""
     from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
@@ -87,7 +116,7 @@ def _evaluation(
     }
 
 
-def write_report(algorithm: Algorithm, folder: pathlib.Path) -> list[str]:
+def write_report(algorithm: Builder, folder: pathlib.Path) -> list[str]:
     """Writes report.html to the folder of a run; returns its findings.
 
     Args:

@@ -14,10 +14,10 @@ from tfrl.environments import suites
 from tfrl.train.runs import run_files
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
-def read(file: str, kind: type[Algorithm], *, trusts: bool) -> Recipe:
+def read(file: str, kind: type[Builder], *, trusts: bool) -> Recipe:
     """Returns the recipe in a file.
 
     A JSON file holds an object of settings, such as the config.json of a run, or a

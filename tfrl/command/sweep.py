@@ -29,14 +29,14 @@ from tfrl.system import log, paths, quiet
 from tfrl.train.runs import finished_runs, run_files
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
 _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 
-def main(kind: type[Algorithm], words: list[str]) -> None:
+def main(kind: type[Builder], words: list[str]) -> None:
     """Trains the runs of an algorithm by the flags in some words, and compares them."""
     swept = take_values(words, kind)
     given = train_command.define_flags(kind)
@@ -51,7 +51,7 @@ def main(kind: type[Algorithm], words: list[str]) -> None:
     )
 
 
-def take_values(words: list[str], kind: type[Algorithm]) -> dict[str, list[str]]:
+def take_values(words: list[str], kind: type[Builder]) -> dict[str, list[str]]:
     """Returns the values of each setting that has several; leaves the first in `words`.
 
     Args:
@@ -72,7 +72,7 @@ def take_values(words: list[str], kind: type[Algorithm]) -> dict[str, list[str]]
 
 
 def _run(
-    kind: type[Algorithm], given: flags.FlagValues, swept: dict[str, list[str]]
+    kind: type[Builder], given: flags.FlagValues, swept: dict[str, list[str]]
 ) -> None:
     """Trains the runs, and writes and prints their comparison.
 

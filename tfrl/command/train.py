@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from tfrl import train as train_lib
-from tfrl.algorithms import registry
+from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms.recipe import Recipe
 from tfrl.command import (
     config_files,
@@ -34,10 +34,10 @@ from tfrl.system import interrupts as stop_signals
 from tfrl.system import log, paths, threads
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
-def start(algorithm: str | type[Algorithm], text: str) -> None:
+def start(algorithm: str | type[Builder], text: str) -> None:
     """Trains an algorithm as a program of its own, by the flags in `sys.argv`.
 
     Args:
@@ -46,11 +46,11 @@ def start(algorithm: str | type[Algorithm], text: str) -> None:
     """
     interrupts.install()
     threads.set_up()
-    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
     main(kind, sys.argv[1:], text)
 
 
-def main(kind: type[Algorithm], words: Sequence[str], text: str | None = None) -> None:
+def main(kind: type[Builder], words: Sequence[str], text: str | None = None) -> None:
     """Trains an algorithm by the flags in some words.
 
     Args:
@@ -65,7 +65,7 @@ def main(kind: type[Algorithm], words: Sequence[str], text: str | None = None) -
     )
 
 
-def define_flags(kind: type[Algorithm]) -> flags.FlagValues:
+def define_flags(kind: type[Builder]) -> flags.FlagValues:
     """Returns the flags of commands that train an algorithm."""
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
@@ -127,7 +127,7 @@ def add_actor_flags(given: flags.FlagValues, name: str) -> None:
 
 
 def help_text(
-    kind: type[Algorithm], given: flags.FlagValues, text: str | None = None
+    kind: type[Builder], given: flags.FlagValues, text: str | None = None
 ) -> str:
     """Returns the help, with the settings for the environment that is given."""
     name = kind.name
@@ -154,7 +154,7 @@ def help_text(
     )
 
 
-def recipe_of(kind: type[Algorithm], given: flags.FlagValues) -> Recipe:
+def recipe_of(kind: type[Builder], given: flags.FlagValues) -> Recipe:
     """Returns the recipe that flags describe: a file's or a preset's, with changes.
 
     Args:
@@ -199,7 +199,7 @@ def options_of(given: flags.FlagValues) -> dict[str, Any]:
     }
 
 
-def run(kind: type[Algorithm], given: flags.FlagValues) -> None:
+def run(kind: type[Builder], given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
     options, recipe = options_of(given), recipe_of(kind, given)
     if "num_actors" in given and given["num_actors"].value:

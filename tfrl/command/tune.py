@@ -25,16 +25,16 @@ from tfrl.experiments.tuning import plan, search, study, tune
 from tfrl.system import log, quiet
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
-def main(kind: type[Algorithm], words: Sequence[str]) -> None:
+def main(kind: type[Builder], words: Sequence[str]) -> None:
     """Tunes an algorithm by the flags in some words, and prints the best settings."""
     given = _define_flags(kind)
     program.start(given, words, lambda: _run(kind, given), lambda: _help(kind, given))
 
 
-def _define_flags(kind: type[Algorithm]) -> flags.FlagValues:
+def _define_flags(kind: type[Builder]) -> flags.FlagValues:
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
         logdir="Folder of the search, by default in logs.",
@@ -69,12 +69,12 @@ def _define_flags(kind: type[Algorithm]) -> flags.FlagValues:
     return given
 
 
-def _help(kind: type[Algorithm], given: flags.FlagValues) -> str:
+def _help(kind: type[Builder], given: flags.FlagValues) -> str:
     ranges = [name for name in given if name.startswith("search.")]
     return flag_help.text(_text(kind), given, [*kind.setting_fields(), *ranges])
 
 
-def _text(kind: type[Algorithm]) -> str:
+def _text(kind: type[Builder]) -> str:
     """Returns the text before the flags in the help of an algorithm."""
     name = kind.name
     ranges = "\n".join(
@@ -94,7 +94,7 @@ Without --search, settings with a * are not searched: their trials are processes
 {ranges}"""
 
 
-def _run(kind: type[Algorithm], given: flags.FlagValues) -> None:
+def _run(kind: type[Builder], given: flags.FlagValues) -> None:
     recipe = train_command.recipe_of(kind, given)
     steps = recipe.num_environment_steps
     searched = _searched(kind, given)
@@ -132,7 +132,7 @@ def _run(kind: type[Algorithm], given: flags.FlagValues) -> None:
     print(f"Outputs: {folder}")
 
 
-def _searched(kind: type[Algorithm], given: flags.FlagValues) -> search.Given:
+def _searched(kind: type[Builder], given: flags.FlagValues) -> search.Given:
     """Returns the settings that the flags name, with their ranges."""
     ranges = {
         name.removeprefix("search."): given[name].value

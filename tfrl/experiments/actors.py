@@ -23,7 +23,7 @@ from tfrl.algorithms.settings import (
 from tfrl.environments import suites
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 # The algorithms that learn from replay, and from a queue, of what actors write.
 OF_REPLAY = ("dqn", "ddqn", "r2d2", "sac", "mpo", "dmpo")
@@ -85,9 +85,7 @@ def check(recipe: Recipe) -> None:
     suites.check_actors(recipe.environment)
 
 
-def check_rounds(
-    algorithm: Algorithm, settings: ActorSettings, num_actors: int
-) -> None:
+def check_rounds(algorithm: Builder, settings: ActorSettings, num_actors: int) -> None:
     """Checks that updates of a run in lockstep are whole rounds, before it starts.
 
     The learner checks the rest; see `distribute.lockstep.rounds`.
@@ -236,7 +234,7 @@ def _of_replay(
 
 
 def _make(
-    algorithm: Algorithm,
+    algorithm: Builder,
     agent_arguments: Mapping[str, Any],
     make_table: Callable[[str, Any], replay_service.Table],
     actors: ActorSettings,

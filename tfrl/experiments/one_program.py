@@ -10,10 +10,10 @@ from tfrl.algorithms.recipe import Recipe
 from tfrl.environments import suites
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
-def obstacle(made: Algorithm, environment: Any, differing: Iterable[str]) -> str:
+def obstacle(made: Builder, environment: Any, differing: Iterable[str]) -> str:
     """Returns the reason why one program cannot train the runs; empty if it can.
 
     Args:

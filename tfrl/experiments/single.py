@@ -12,13 +12,13 @@ from absl import logging as absl_logging
 
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
-from tfrl.algorithms import run_folders
+from tfrl.algorithms import run_folders, run_settings
 from tfrl.algorithms.recipe import Recipe
 from tfrl.system import log, portable, quiet, threads
 from tfrl.train.runs import finished_runs, stopped_runs
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 
 def train(
@@ -42,7 +42,7 @@ def train(
       overwrite: Whether to remove the outputs of an earlier run first.
       continue_stopped: Whether a run that a callback has stopped continues.
       make_loggers: Returns further loggers for the run in a folder.
-      **options: Further arguments of `Algorithm.run`.
+      **options: Further arguments of `run_settings.make_run`.
 
     Returns:
       The result; None if the run had ended already.
@@ -69,7 +69,8 @@ def train(
             directory.unlock()  # Windows removes no open file.
             shutil.rmtree(directory.path)
         raise
-    run = algorithm.run(
+    run = run_settings.make_run(
+        algorithm,
         directory,
         continue_stopped=continue_stopped,
         loggers=make_loggers(directory),
@@ -101,14 +102,14 @@ def ending(
     return "" if stop is None else stop.text(folder)
 
 
-def check_environment(algorithm: Algorithm) -> None:
+def check_environment(algorithm: Builder) -> None:
     """Checks the environment, see `Algorithm.check_environment`, without messages."""
     # dm_control says which library draws.
     absl_logging.set_verbosity(absl_logging.WARNING)
     algorithm.check_environment()
 
 
-def prepare_kernels(algorithm: Algorithm) -> None:
+def prepare_kernels(algorithm: Builder) -> None:
     """Sets up TensorFlow for an algorithm, before it is imported."""
     is_free = not (threads.HAS_USERS_KERNELS or portable.is_on())
     if algorithm.settings.get("conv_layer_params") and is_free:

@@ -10,6 +10,7 @@ True
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 import uuid
 
@@ -42,6 +43,11 @@ def in_folder_of(path: str, environment: str) -> str:
       environment: The environment's name; empty if it has none.
     """
     return path.replace("{env}", file_name(environment))
+
+
+def is_same(path: pathlib.Path, other: str | os.PathLike[str] | None) -> bool:
+    """Whether two paths lead to the same place; None leads to none."""
+    return other is not None and pathlib.Path(other).resolve() == path.resolve()
 
 
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
-from tfrl.algorithms import registry
+from tfrl.algorithms import recipe as recipe_lib
 from tfrl.algorithms.settings import COUNT, integer
 from tfrl.compilation import processors
 from tfrl.experiments import one_program
@@ -31,7 +31,7 @@ from tfrl.system import files, log
 if TYPE_CHECKING:
     import optuna
 
-    from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.algorithms.builder import Builder
 
 _OUTPUTS = ("study.log", "best.json", "report.md")
 
@@ -57,7 +57,7 @@ class TuningResult:
 
 
 def tune(
-    algorithm: str | type[Algorithm],
+    algorithm: str | type[Builder],
     environment: Any = None,
     *,
     trials: int = 64,
@@ -134,7 +134,7 @@ def tune(
       TypeError: Processes cannot make the environment.
       KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
-    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
     if environment is None:
         environment = kind.environment_name
     # Dynamics are no environment yet.
@@ -151,7 +151,11 @@ def tune(
         COUNT(each, number, remedy="raise it")
     integer(0)("best", best, remedy="raise it")
     plan = plan_lib.Plan(
-        made.recipe(), num_environment_steps, num_evaluations, search, given
+        recipe_lib.Recipe.of_algorithm(made),
+        num_environment_steps,
+        num_evaluations,
+        search,
+        given,
     )
     with contextlib.ExitStack() as stack:
         if logdir is None:

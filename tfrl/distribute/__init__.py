@@ -14,12 +14,12 @@ them, and restarts a process that is killed.
 The processes communicate through tables of the server, such as the table of reports:
 
 >>> from tfrl import replay_service, train
->>> from tfrl.distribute.roles import reports
->>> server = replay_service.Server([reports.make_table()])
+>>> from tfrl.distribute.roles import actor_reports
+>>> server = replay_service.Server([actor_reports.make_table()])
 >>> client = replay_service.Client(f"localhost:{server.port}")
 >>> seen = train.IterationInfo(0, 0, 100, 2, average_return=20.0, loss=0.0)
->>> reports.Reporter(client, number=0).report(lambda: seen)  # An actor.
->>> collected = reports.Collected(client)  # The learner.
+>>> actor_reports.Reporter(client, number=0).report(lambda: seen)  # An actor.
+>>> collected = actor_reports.Collected(client)  # The learner.
 >>> collected.take()
 >>> collected.counters()
 {'environment_steps': 100, 'episodes': 2, 'average_return': 20.0}

@@ -16,7 +16,7 @@ from tests.distribute.launch.test_plan import EXPERIMENT
 from tfrl import distribute, replay_service, train
 from tfrl.distribute import process_roles
 from tfrl.distribute.launch import local_launcher, plan
-from tfrl.distribute.roles import reports
+from tfrl.distribute.roles import actor_reports
 from tfrl.replay_service.transport import connection
 from tfrl.system import supervisor
 from tfrl.system.child_process import Ending
@@ -164,7 +164,7 @@ class OneTable:
 
     @property
     def tables(self):
-        return [[reports.make_table()]]
+        return [[actor_reports.make_table()]]
 
 
 def use_the_server(task, plan, servers, starts, is_stopped):

@@ -20,7 +20,7 @@ from tfrl.distribute.coordination import remote_work
 from tfrl.distribute.coordination.coordinator import Coordinator
 from tfrl.distribute.launch import ray_actor
 from tfrl.distribute.process_roles import ACTOR, LEARNER, REPLAY, Task
-from tfrl.distribute.roles import reports
+from tfrl.distribute.roles import actor_reports
 from tfrl.replay_service.transport import addresses, connection, tls
 
 PATIENCE = 400.0
@@ -71,7 +71,7 @@ def test_ray_places_a_server_whose_token_only_the_run_knows(ray, tmp_path, monke
         experiment=None,
         tasks=[Task(REPLAY)],
         shared_settings={
-            "tables": [[reports.make_table().to_config()]],
+            "tables": [[actor_reports.make_table().to_config()]],
             "server_directories": [str(tmp_path)],
         },
     )
@@ -92,7 +92,7 @@ def test_ray_places_a_server_whose_token_only_the_run_knows(ray, tmp_path, monke
             assert time.monotonic() < deadline
             time.sleep(0.1)
         client = replay_service.Client(found.address, token=token)
-        client.insert(np.zeros([4]), {reports.DEFAULT_TABLE: 1.0})
+        client.insert(np.zeros([4]), {actor_reports.DEFAULT_TABLE: 1.0})
         with pytest.raises(replay_service.errors.AuthenticationError):
             replay_service.Client(found.address).server_info()
         for process in (replay, server):

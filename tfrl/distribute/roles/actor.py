@@ -11,7 +11,7 @@ from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
-from tfrl.distribute.roles import reports, run_tables
+from tfrl.distribute.roles import actor_reports, run_tables
 from tfrl.distribute.shards import home_shard, sharded_client
 from tfrl.distribute.weights import shared_weights, weight_versions
 from tfrl.environments import tf_environment
@@ -43,7 +43,7 @@ def act(
     central = replay_servers.CentralServer(servers)
     writer = _open_writer(experiment, servers, number, environment.batch_size)
     loop = make_loop(experiment, environment, agent, seed)
-    reporter = reports.Reporter(central.client, number)
+    reporter = actor_reports.Reporter(central.client, number)
 
     def report() -> None:
         central.attempt(lambda: reporter.report(loop.info), within=replay_servers.SHORT)

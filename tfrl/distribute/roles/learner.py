@@ -14,9 +14,9 @@ from tfrl.agents import tf_agent
 from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.roles import (
+    actor_reports,
     checkpoint_manifest,
     evaluator,
-    reports,
     run_measurements,
     run_tables,
 )
@@ -63,7 +63,7 @@ def learn(
     agent, num_environments = experiment.build_for_learner(strategy, experiment.device)
     replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     central = replay_servers.CentralServer(servers)
-    collected = reports.Collected(
+    collected = actor_reports.Collected(
         central.client,
         functools.partial(central.attempt, within=replay_servers.SHORT),
     )
@@ -190,7 +190,7 @@ def _make_loop(
     agent: tf_agent.TFAgent,
     replay_buffer: _ReplayBuffer,
     lags: weight_versions.Lags,
-    collected: reports.Collected,
+    collected: actor_reports.Collected,
 ) -> train.DatasetLoop:
     """Makes the loop of a learner on one device."""
     # Each update changes the priorities by which the next batch is drawn.
@@ -214,7 +214,7 @@ def _make_replicas_loop(
     replay_buffer: _ReplayBuffer,
     lags: weight_versions.Lags,
     strategy: tf.distribute.Strategy,
-    collected: reports.Collected | None = None,
+    collected: actor_reports.Collected | None = None,
 ) -> train.StrategyLoop:
     """Makes the loop of several replicas, the same in all processes of a group."""
     return train.StrategyLoop(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfrl import replay_service, train
-from tfrl.distribute.roles import reports
+from tfrl.distribute.roles import actor_reports
 from tfrl.distribute.weights import weight_versions
 
 _PAUSE = 1.0  # Seconds between two measurements for the progress line.
@@ -42,7 +42,7 @@ class RunMeasurements:
     def __init__(
         self,
         loop: train.TrainingLoop,
-        collected: reports.Collected,
+        collected: actor_reports.Collected,
         lags: weight_versions.Lags,
         infos: Callable[[], Sequence[replay_service.reverb_types.TableInfo]],
         wanted: WantedProcesses,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfrl import replay_buffers, replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute.experiment import Experiment
-from tfrl.distribute.roles import evaluator, reports
+from tfrl.distribute.roles import actor_reports, evaluator
 from tfrl.distribute.shards import limiter_windows
 from tfrl.distribute.shards.shard import MOST_ITEMS, MOST_SHARDS
 from tfrl.distribute.weights import shared_weights, weight_versions
@@ -105,6 +105,6 @@ def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
     """Makes the tables of weights, reports and evaluations."""
     return [
         shared_weights.make_table(agent),
-        reports.make_table(),
+        actor_reports.make_table(),
         *evaluator.make_tables(agent),
     ]

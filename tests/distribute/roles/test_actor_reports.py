@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tfrl import replay_service, train
-from tfrl.distribute.roles import reports
+from tfrl.distribute.roles import actor_reports
 
 
 @pytest.fixture(scope="module")
 def client():
-    server = replay_service.Server([reports.make_table()])
+    server = replay_service.Server([actor_reports.make_table()])
     yield server.localhost_client()
     server.stop()
 
@@ -19,9 +19,9 @@ def seen(steps, episodes, average_return):
 
 
 def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monkeypatch):
-    collected = reports.Collected(client)
+    collected = actor_reports.Collected(client)
     assert collected.num_alive() == 0
-    first, second = reports.Reporter(client, 0), reports.Reporter(client, 1)
+    first, second = actor_reports.Reporter(client, 0), actor_reports.Reporter(client, 1)
     first.report(seen(100, 2, 20.0))
     second.report(seen(50, 0, 0.0))
     first.report(seen(120, 3, 30.0))  # Not due yet.
@@ -43,14 +43,14 @@ def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monke
         "episodes": 3,
         "average_return": 15.0,
     }
-    monkeypatch.setattr(reports, "_ALIVE", -1.0)  # No report is as new as that.
+    monkeypatch.setattr(actor_reports, "_ALIVE", -1.0)  # No report is as new as that.
     assert collected.num_alive() == 0
 
 
 def test_reports_are_taken_where_the_server_is_attempted_and_due(client):
-    reports.Reporter(client, 0).report(seen(10, 0, 0.0))
+    actor_reports.Reporter(client, 0).report(seen(10, 0, 0.0))
     calls = []
-    collected = reports.Collected(client, calls.append)
+    collected = actor_reports.Collected(client, calls.append)
     collected.take()
     collected.take()  # Not due yet.
     assert collected.counters()["environment_steps"] == 0  # There is no server.
@@ -71,9 +71,9 @@ def test_reports_are_taken_where_the_server_is_attempted_and_due(client):
     ],
 )
 def test_a_report_that_no_actor_sends_is_left_out(client, report, caplog):
-    collected = reports.Collected(client)
+    collected = actor_reports.Collected(client)
     for values in (report, [1, 10, 1, 3.0]):
-        client.insert(np.array(values, np.float64), {reports.DEFAULT_TABLE: 1.0})
+        client.insert(np.array(values, np.float64), {actor_reports.DEFAULT_TABLE: 1.0})
     collected.take()
     assert collected.counters() == {
         "environment_steps": 10,

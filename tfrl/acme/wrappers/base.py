@@ -47,11 +47,15 @@ class EnvironmentWrapper(mixins.Forwards, dm_env.Environment):
 
     def reset(self) -> dm_env.TimeStep:
         """Starts an episode and returns its FIRST step."""
-        return self._environment.reset()
+        return self._changed(self._environment.reset())
 
     def step(self, action: types.NestedArray) -> dm_env.TimeStep:
         """Applies `action`, or starts an episode after a LAST step."""
-        return self._environment.step(action)
+        return self._changed(self._environment.step(action))
+
+    def _changed(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+        """Returns what becomes of a time step of the wrapped environment."""
+        return timestep
 
     def observation_spec(self) -> Any:
         """The nest of specs of the observations."""
@@ -101,10 +105,10 @@ class EpisodeWrapper(EnvironmentWrapper):
         return self._remember_end(self._step(action))
 
     def _reset(self) -> dm_env.TimeStep:
-        return self._environment.reset()
+        return super().reset()
 
     def _step(self, action: types.NestedArray) -> dm_env.TimeStep:
-        return self._environment.step(action)
+        return super().step(action)
 
     def _remember_end(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
         self._reset_next_step = timestep.last()
@@ -113,14 +117,6 @@ class EpisodeWrapper(EnvironmentWrapper):
 
 class ObservationWrapper(EnvironmentWrapper):
     """Base of wrappers that change each observation independently of earlier ones."""
-
-    def reset(self) -> dm_env.TimeStep:
-        """Starts an episode and returns its FIRST step."""
-        return self._changed(self._environment.reset())
-
-    def step(self, action: types.NestedArray) -> dm_env.TimeStep:
-        """Applies `action`, or starts an episode after a LAST step."""
-        return self._changed(self._environment.step(action))
 
     def _changed(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
         return timestep._replace(observation=self._observation(timestep.observation))

@@ -10,7 +10,6 @@ import tree
 
 from tfrl.acme.wrappers import base
 from tfrl.specs import dm_env_specs
-from tfrl.typing import types
 from tfrl.utils import number_checks
 
 
@@ -54,12 +53,9 @@ class FrameStackingWrapper(base.EpisodeWrapper):
     def _reset(self) -> dm_env.TimeStep:
         for stacker in tree.flatten(self._stackers):
             stacker.reset()
-        return self._stack(self._environment.reset())
+        return super()._reset()
 
-    def _step(self, action: types.NestedArray) -> dm_env.TimeStep:
-        return self._stack(self._environment.step(action))
-
-    def _stack(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    def _changed(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
         return timestep._replace(
             observation=tree.map_structure_up_to(
                 self._stackers,

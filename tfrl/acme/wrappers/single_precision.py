@@ -25,14 +25,13 @@ class SinglePrecisionWrapper(base.EnvironmentWrapper):
     Other dtypes do not change.
     """
 
-    def reset(self) -> dm_env.TimeStep:
-        """Starts an episode and returns its FIRST step."""
-        return _convert_timestep(self._environment.reset())
-
     def step(self, action: types.NestedArray) -> dm_env.TimeStep:
         """Applies `action`, or starts an episode after a LAST step."""
-        action = base.cast(action, self._environment.action_spec())
-        return _convert_timestep(self._environment.step(action))
+        return super().step(base.cast(action, self._environment.action_spec()))
+
+    def _changed(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+        rest = tree.map_structure(_convert_value, timestep[1:])
+        return dm_env.TimeStep(timestep.step_type, *rest)
 
     def observation_spec(self) -> Any:
         """The nest of specs of the observations."""
@@ -49,14 +48,6 @@ class SinglePrecisionWrapper(base.EnvironmentWrapper):
     def discount_spec(self) -> Any:
         """The nest of specs of the discount."""
         return tree.map_structure(_convert_spec, self._environment.discount_spec())
-
-
-def _convert_timestep(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-    return timestep._replace(
-        reward=tree.map_structure(_convert_value, timestep.reward),
-        discount=tree.map_structure(_convert_value, timestep.discount),
-        observation=tree.map_structure(_convert_value, timestep.observation),
-    )
 
 
 def _convert_value(value: Any) -> Any:

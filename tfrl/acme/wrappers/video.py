@@ -77,12 +77,9 @@ class VideoWrapper(base.EpisodeWrapper):
     def _reset(self) -> dm_env.TimeStep:
         self._write()
         self._num_episodes += 1
-        return self._film(self._environment.reset())
+        return super()._reset()
 
-    def _step(self, action: types.NestedArray) -> dm_env.TimeStep:
-        return self._film(self._environment.step(action))
-
-    def _film(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    def _changed(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
         if self._num_episodes % self._record_every == 0:
             self._frames.append(self._picture(timestep.observation))
             if timestep.last():

@@ -9,19 +9,16 @@ import contextlib
 import faulthandler
 import os
 import pickle
-import select
 import signal
 import socket
 import sys
 import threading
 
 from tfrl.system import channel as channels
-from tfrl.system import child_errors, state_savers
+from tfrl.system import child_errors, posix, state_savers
 
 if sys.platform == "win32":
     raise ImportError("No child of `child_process` is started on Windows.")
-
-_POLL_MILLISECONDS = 1000
 
 
 def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
@@ -77,12 +74,7 @@ def end_with_parent(lifeline_fd: int, parent: int) -> None:
 
 
 def _watch(lifeline_fd: int, parent: int) -> None:
-    poller = select.poll()
-    poller.register(lifeline_fd, select.POLLIN)
-    # The process id is checked, too, because a fork of the parent would keep the pipe
-    # open.
-    while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
-        pass
+    posix.wait_for_end_of(parent, lifeline_fd)
     with contextlib.suppress(OSError):
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import time
 import weakref
 from collections.abc import Sequence
 
-from tfrl.system import interpreter
+from tfrl.system import interpreter, posix
 
 if sys.platform == "win32":
     raise ImportError("Windows has no process that could guard others so.")
@@ -25,7 +24,6 @@ if sys.platform == "win32":
 _CODE = (
     "from tfrl.system import orphan_guard; orphan_guard.main(*map(int, sys.argv[1:]))"
 )
-_POLL_MILLISECONDS = 1000
 _GRACE = 1.0  # Seconds within which processes may end by themselves.
 
 
@@ -65,12 +63,7 @@ def main(parent: int, *pids: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     handles = [_open(pid) for pid in pids]
-    poller = select.poll()
-    poller.register(sys.stdin.fileno(), select.POLLIN)
-    # The process id is checked, too, because a fork of the parent would keep the pipe
-    # open.
-    while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
-        pass
+    posix.wait_for_end_of(parent, sys.stdin.fileno())
     time.sleep(_GRACE)
     for pid, handle in zip(pids, handles, strict=True):
         with contextlib.suppress(OSError):

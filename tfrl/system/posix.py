@@ -24,6 +24,7 @@ _REFUSAL = (
     "Windows; do its work in your own process, for instance step environments in a "
     "BatchedPyEnvironment, or run the program in WSL."
 )
+_POLL_MILLISECONDS = 1000
 _LONGEST_STACK = 1 << 14  # Bytes.
 
 
@@ -71,6 +72,19 @@ def stack(pid: int, file: int) -> str:
         if text and text == before:
             break
     return text.decode(errors="replace")
+
+
+def wait_for_end_of(parent: int, lifeline: int) -> None:
+    """Waits until the parent of this process has ended.
+
+    Args:
+      parent: Its process id, which is checked, too, because a fork of the parent would
+        keep the pipe open.
+      lifeline: The reading end of a pipe whose other end only the parent holds.
+    """
+    found = poller([lifeline])
+    while not found.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
+        pass
 
 
 def poller(descriptors: Iterable[int]) -> Any:

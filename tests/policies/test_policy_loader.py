@@ -33,6 +33,14 @@ def saved(tmp_path):
     return policy
 
 
+def test_a_policy_without_the_file_of_its_distribution_says_so(saved, tmp_path):
+    (tmp_path / "policy" / "distributions.json").unlink()
+    loaded = policy_loader.load(str(tmp_path / "policy"))
+    assert loaded.action(TIME_STEP).action.shape == ()
+    with pytest.raises(FileNotFoundError, match=r"found no distributions\.json in"):
+        loaded.distribution(ts.restart(TIME_STEP.observation[np.newaxis], batch_size=1))
+
+
 def check_equal(variables, expected):
     for one, other in zip(variables, expected, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -250,7 +250,7 @@ class SavedModelPyTFEagerPolicy(mixins.Forwards, PyTFEagerPolicyBase):
 
         Raises:
           tf.errors.InvalidArgumentError: The policy has no distribution; it says why.
-          FileNotFoundError: An earlier version saved the policy without one.
+          FileNotFoundError: The file that describes it is missing.
         """
         descriptions = distributions.read(self._model_path)
         step = self._policy.distribution(

@@ -101,8 +101,7 @@ def read(model_path: str) -> list[dict[str, Any]]:
     if not tf.io.gfile.exists(path):
         raise FileNotFoundError(
             f"distribution: found no {DISTRIBUTIONS_JSON} in {model_path}, expected "
-            "the file that PolicySaver.save writes; earlier versions saved no "
-            "distribution: save the policy again."
+            "the file that PolicySaver.save writes; save the policy again."
         )
     with tf.io.gfile.GFile(path) as file:
         return json.loads(file.read())

@@ -2,12 +2,12 @@
 
 import sys
 
-from tfrl.command import interrupts
+from tfrl.command import program
 from tfrl.system import threads
 
 # As the first thing of `python -m examples.NAME`; a program that imports the examples
 # keeps its own way to end.
 if sys.argv[:1] == ["-m"]:
-    interrupts.install()
+    program.handle_interrupts()
 
 threads.set_up()

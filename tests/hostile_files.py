@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import os
@@ -169,7 +168,6 @@ def command(*words: str) -> Callable[[pathlib.Path], None]:
 
         errors, printed = io.StringIO(), io.StringIO()
         name, *rest = [word.replace("GIVEN", str(folder)) for word in words]
-        module = importlib.import_module(main.COMMANDS[name])
         takes_algorithm = name in ("train", "sweep")
         given = (registry.find(rest[0]), rest[1:]) if takes_algorithm else (rest,)
         try:
@@ -177,7 +175,7 @@ def command(*words: str) -> Callable[[pathlib.Path], None]:
                 contextlib.redirect_stderr(errors),
                 contextlib.redirect_stdout(printed),
             ):
-                module.main(*given)
+                main.find(name)(*given)
         except SystemExit as end:
             said = errors.getvalue()
             lines = [line for line in said.splitlines() if line.startswith("error: ")]

@@ -21,7 +21,7 @@ import tfrl
 from tests.forks import REPOSITORY
 from tests.reports.test_health import healthy_rows
 from tests.reports.test_report import write_run
-from tfrl.command import export, push
+from tfrl.command import export
 from tfrl.environments import extras
 from tfrl.policies.exporting import formats
 from tfrl.reports import model_card
@@ -39,19 +39,19 @@ def saved(tmp_path_factory):
 
 def run(command, monkeypatch, *words):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    command.main([*map(str, words)])
+    command([*map(str, words)])
 
 
 def test_a_run_is_exported_with_its_card(saved, monkeypatch, capsys):
     folder, dqn = saved
-    run(export, monkeypatch, folder, "--format=numpy")
+    run(export.main, monkeypatch, folder, "--format=numpy")
     printed = capsys.readouterr().out
     path = folder / "export" / "policy.py"
     assert f"{path}: " in printed
     assert " bytes; acts as the policy does on 1,000 observations\n" in printed
     assert f"Card: {folder / 'export' / 'README.md'}\n" in printed
     with pytest.raises(SystemExit):
-        run(export, monkeypatch, folder, "--format=numpy")
+        run(export.main, monkeypatch, folder, "--format=numpy")
     said = capsys.readouterr().err
     assert f"{path}', where there is one already; give overwrite=True or --over" in said
     act = formats.FORMATS["numpy"].load(path)
@@ -67,7 +67,13 @@ def test_a_run_is_exported_without_its_checkpoints(
     shutil.rmtree(folder / "checkpoints")
     (folder / "metrics.csv").write_text("iteration,evaluation_return\n100,9.0\n")
     before = {path.name for path in folder.iterdir()}
-    run(export, monkeypatch, folder, "--format=numpy", f"--output={tmp_path / 'to'}")
+    run(
+        export.main,
+        monkeypatch,
+        folder,
+        "--format=numpy",
+        f"--output={tmp_path / 'to'}",
+    )
     assert " bytes; acts as the policy does on 1,000" in capsys.readouterr().out
     assert {path.name for path in folder.iterdir()} == before
 
@@ -78,12 +84,12 @@ def test_a_policy_that_cannot_be_built_is_not_exported(
     folder = shutil.copytree(saved[0], tmp_path / "run")
     shutil.rmtree(folder / "policy")
     with pytest.raises(SystemExit):
-        run(export, monkeypatch, folder, "--format=numpy")
+        run(export.main, monkeypatch, folder, "--format=numpy")
     assert "holds no policy, expected the one that" in capsys.readouterr().err
     config = folder / "config.json"
     config.write_text(config.read_text().replace('parts": ""', 'parts": "agent=Own"'))
     with pytest.raises(SystemExit):
-        run(export, monkeypatch, folder, "--format=numpy")
+        run(export.main, monkeypatch, folder, "--format=numpy")
     assert "of a program's own, agent=Own, got none;" in capsys.readouterr().err
 
 
@@ -124,7 +130,7 @@ def test_a_method_exports_the_environments_own_actions(tmp_path):
 def test_wrong_words_are_told_in_one_line(words, expected, monkeypatch, capsys):
     monkeypatch.setattr(formats, "find", lambda name: formats.FORMATS[name])
     with pytest.raises(SystemExit):
-        run(export, monkeypatch, *words)
+        run(export.main, monkeypatch, *words)
     assert f"error: {expected}" in capsys.readouterr().err
 
 
@@ -139,7 +145,7 @@ def test_a_users_file_in_the_folder_of_an_export_stays(
     (tmp_path / name).write_text("mine")
     words = saved[0], "--format=numpy", f"--output={tmp_path}", "--overwrite"
     with pytest.raises(SystemExit):
-        run(export, monkeypatch, *words)
+        run(export.main, monkeypatch, *words)
     assert name in capsys.readouterr().err
     assert [x.read_text() for x in tmp_path.iterdir()] == ["mine"]
 
@@ -178,7 +184,7 @@ def hub(monkeypatch):
 def test_an_export_is_pushed_to_a_new_repository_that_is_private(
     words, hub, exported, monkeypatch, capsys
 ):
-    run(push, monkeypatch, exported, "--repo=me/policy", *words)
+    run(export.push, monkeypatch, exported, "--repo=me/policy", *words)
     assert capsys.readouterr().out == f"{exported}/export is at https://hub/me/policy\n"
     assert hub == [
         ("me/policy", {"private": not words, "exist_ok": True}),
@@ -207,7 +213,7 @@ def test_a_link_is_refused_before_a_repository_is_made(
     path.symlink_to(secret)
     words = [f"--output={folder}"] if is_named and name else []
     with pytest.raises(SystemExit):
-        run(push, monkeypatch, exported, "--repo=me/policy", *words)
+        run(export.push, monkeypatch, exported, "--repo=me/policy", *words)
     said = capsys.readouterr().err
     assert f"error: {path}: it is a link, to '{secret}', expected a folder or" in said
     assert hub == []
@@ -220,7 +226,7 @@ def test_a_push_that_fails_is_one_line(hub, exported, monkeypatch, capsys, error
 
     monkeypatch.setattr(sys.modules["huggingface_hub"].HfApi, "create_repo", fails)
     with pytest.raises(SystemExit):
-        run(push, monkeypatch, exported, "--repo=bad")
+        run(export.push, monkeypatch, exported, "--repo=bad")
     told, _ = capsys.readouterr().err.splitlines()
     text = "error: --repo: got 'bad', to which nothing could be uploaded "
     assert told.startswith(f"{text}({type(error).__name__}: ")
@@ -232,7 +238,7 @@ def test_a_push_needs_a_repository_an_export_and_its_extra(
 ):
     def error_of(*words):
         with pytest.raises(SystemExit):
-            run(push, monkeypatch, exported, *words)
+            run(export.push, monkeypatch, exported, *words)
         return capsys.readouterr().err
 
     assert "--repo: got none, expected a repository" in error_of()
@@ -240,7 +246,7 @@ def test_a_push_needs_a_repository_an_export_and_its_extra(
     assert "where there is no export with its card; run tfrl export" in error_of(
         "--repo=me/policy", f"--output={exported}"
     )
-    monkeypatch.setattr(push.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
     assert "pip install 'tfrl[hub]'" in error_of("--repo=me/policy")
 
 

@@ -17,7 +17,7 @@ from tfrl.command import main
 
 def typed(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["tfrl", *words])
-    monkeypatch.setattr(main.interrupts, "install", lambda: None)
+    monkeypatch.setattr(main.program, "handle_interrupts", lambda: None)
     monkeypatch.setattr(main.threads, "set_up", lambda: None)
     main.main()
 

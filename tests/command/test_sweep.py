@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import tfrl
 from tests.forks import REPOSITORY
 from tfrl.algorithms import comparing, registry
 from tfrl.command import sweep
@@ -199,7 +200,7 @@ def test_a_sweep_whose_settings_are_wrong_leaves_no_folder(
     monkeypatch.setattr(shutil, "rmtree", remove_unlocked)
 
     def fail(*_):
-        raise ValueError("batch_size: wrong")
+        tfrl.DQN.check_setting("batch_size", 0)
 
     monkeypatch.setattr(sweep.sweeps, "train_in_one_program", fail)
     with pytest.raises(SystemExit):

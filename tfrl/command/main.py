@@ -26,30 +26,32 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from tfrl.algorithms import registry
-from tfrl.command import closed_output, errors, interrupts
+from tfrl.command import errors, parsing, program
 from tfrl.system import threads, versions
 
-# The modules of the commands, each with a function `main` of the words that follow.
+# The modules of the commands, each with a function of the words that follow: `main`, or
+# the one that is named.
 COMMANDS = {
     "train": "tfrl.command.train",
     "tune": "tfrl.command.tune",
     "play": "tfrl.command.play",
-    "evaluate": "tfrl.command.evaluate",
+    "evaluate": "tfrl.command.play:evaluate",
     "verify": "tfrl.command.verify",
     "report": "tfrl.command.report",
     "record": "tfrl.command.record",
     "export": "tfrl.command.export",
-    "push": "tfrl.command.push",
+    "push": "tfrl.command.export:push",
     "sweep": "tfrl.command.sweep",
-    "compare": "tfrl.command.compare",
+    "compare": "tfrl.command.report:compare",
     "migrate": "tfrl.command.migrate",
     "list": "tfrl.command.listing",
     "cache": "tfrl.command.cache",
     "replay-server": "tfrl.replay_service.server_command",
-    "completion": "tfrl.command.completion",
+    "completion": "tfrl.command.main:completion",
 }
 # The commands whose first word is an algorithm.
 _OF_ALGORITHMS = ("train", "sweep", "tune")
@@ -58,13 +60,13 @@ _HELP = ("--help", "-h", "help")
 
 def main() -> None:
     """Runs the command that the program's arguments name."""
-    interrupts.install()
+    program.handle_interrupts()
     threads.set_up()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # As standard error has it.
     name, *words = sys.argv[1:] or ["help"]
     if text := _answer(name):
-        with closed_output.ends_in_silence():
+        with program.ends_in_silence():
             print(text)
         return
     if name.startswith("--algo"):
@@ -74,7 +76,7 @@ def main() -> None:
     arguments: list[object] = [words]
     if name in _OF_ALGORITHMS:
         if not words or words[0] in _HELP:
-            with closed_output.ends_in_silence():
+            with program.ends_in_silence():
                 print(_help_of(name))
             return
         if words[0].startswith("--algo"):
@@ -84,9 +86,20 @@ def main() -> None:
                 "algorithm", words[0], registry.CLASSES, "tfrl list says more"
             )
         arguments = [registry.find(words[0]), words[1:]]
-    # A module is imported when its command runs, which may need no TensorFlow.
-    if status := importlib.import_module(COMMANDS[name]).main(*arguments):
+    if status := find(name)(*arguments):
         sys.exit(status)
+
+
+def find(command: str) -> Callable[..., Any]:
+    """Returns the function of a command.
+
+    Its module is imported when the command runs, which may need no TensorFlow.
+    """
+    module, _, function = COMMANDS[command].partition(":")
+    found: Callable[..., Any] = getattr(
+        importlib.import_module(module), function or "main"
+    )
+    return found
 
 
 def _answer(flag: str) -> str:
@@ -115,4 +128,46 @@ def _refuse_algo(words: list[str], command: str = "train") -> NoReturn:
         f"{flag}: the algorithm has no flag; write "
         f"tfrl {command} {algorithm} --env=NAME",
         "tfrl list names the algorithms",
+    )
+
+
+_BASH = """\
+_tfrl() {{
+  local words="{commands}"
+  [ "$COMP_CWORD" -gt 1 ] && words="{flags}"
+  [[ "${{COMP_WORDS[1]}}" =~ ^(train|sweep|tune)$ && "$COMP_CWORD" = 2 ]] \\
+    && words="{algorithms}"
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _tfrl tfrl"""
+_ZSH = "autoload -Uz bashcompinit && bashcompinit\n" + _BASH
+_FISH = """\
+complete -c tfrl -n __fish_use_subcommand -xa "{commands}"
+complete -c tfrl -n "__fish_seen_subcommand_from train sweep tune" -xa "{algorithms}"
+complete -c tfrl -n "not __fish_use_subcommand" -a "{flags}\""""
+_SHELLS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+_FLAGS = ("env", "seed", "seeds", "logdir", "num_environment_steps", "config", "help")
+
+
+def completion(words: Sequence[str]) -> None:
+    """Prints the code with which a shell completes the words of `tfrl`.
+
+    tfrl completion bash >> ~/.bashrc
+    tfrl completion zsh >> ~/.zshrc
+    tfrl completion fish > ~/.config/fish/completions/tfrl.fish
+    """
+    text = completion.__doc__
+    program.start(parsing.new(), words, _complete, text, takes_words=True)
+
+
+def _complete(words: Sequence[str]) -> None:
+    shell = " ".join(words)
+    if shell not in _SHELLS:
+        errors.refuse("completion", shell, _SHELLS, "tfrl completion --help says more")
+    print(
+        _SHELLS[shell].format(
+            commands=" ".join(COMMANDS),
+            algorithms=" ".join(registry.CLASSES),
+            flags=" ".join(f"--{flag}" for flag in _FLAGS),
+        )
     )

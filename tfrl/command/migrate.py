@@ -12,6 +12,7 @@ other, and says where. It needs the extra, pip install 'tfrl[migrate]'.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import pathlib
@@ -30,9 +31,8 @@ def main(words: Sequence[str]) -> None:
     given = parsing.new()
     parsing.add(given, "write", False, "Change the files.")
     parsing.add(given, "check", False, "Only say whether something would change.")
-    program.start(
-        given, words, lambda paths: _run(given, paths), __doc__, takes_words=True
-    )
+    run = functools.partial(_run, given)
+    program.start(given, words, run, __doc__, takes_words=True)
 
 
 def _run(given: flags.FlagValues, paths: Sequence[str]) -> None:

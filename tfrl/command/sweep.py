@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from tfrl.algorithms import comparing
-from tfrl.command import interrupts, parsing, program
+from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
@@ -108,7 +108,7 @@ def _run(
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.recipe) for member in members)
     with sweeps.folder_of(folder, first, swept, members, given.overwrite):
-        with interrupts.resumable():
+        with program.resumable():
             if reason:
                 _train_in_processes(members, reason, given)
             else:

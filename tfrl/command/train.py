@@ -23,15 +23,12 @@ from tfrl.algorithms.recipe import Recipe
 from tfrl.command import (
     config_files,
     errors,
-    flag_help,
-    interrupts,
     parsing,
     program,
     tracking,
 )
 from tfrl.experiments import actors, distributed, single
-from tfrl.system import interrupts as stop_signals
-from tfrl.system import log, paths, threads
+from tfrl.system import interrupts, log, paths, threads
 
 if TYPE_CHECKING:
     from tfrl.algorithms.builder import Builder
@@ -44,7 +41,7 @@ def start(algorithm: str | type[Builder], text: str) -> None:
       algorithm: The algorithm's name, or its class.
       text: The first text of `--help`.
     """
-    interrupts.install()
+    program.handle_interrupts()
     threads.set_up()
     kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
     main(kind, sys.argv[1:], text)
@@ -149,8 +146,8 @@ def help_text(
         for field, value in recipe.settings.items()
     ]
     return (
-        f"{flag_help.text(first, given, fields)}\n\n"
-        f"Settings, {name} for {recipe.environment}:\n{flag_help.table(rows)}"
+        f"{parsing.help_text(first, given, fields)}\n\n"
+        f"Settings, {name} for {recipe.environment}:\n{parsing.table(rows)}"
     )
 
 
@@ -264,7 +261,7 @@ def report(result: train_lib.RunResult | None, folder: pathlib.Path) -> None:
       folder: The folder of its outputs.
     """
     if result is not None and not (result.finished or result.stopped_by):
-        sys.exit(stop_signals.exit_status())
+        sys.exit(interrupts.exit_status())
     if result is not None and result.last_return is not None:
         # Not at the top: --help does not wait for tqdm.
         from tfrl.train.runs import progress

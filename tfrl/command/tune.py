@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from tfrl.command import flag_help, interrupts, parsing, program
+from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
@@ -71,7 +71,7 @@ def _define_flags(kind: type[Builder]) -> flags.FlagValues:
 
 def _help(kind: type[Builder], given: flags.FlagValues) -> str:
     ranges = [name for name in given if name.startswith("search.")]
-    return flag_help.text(_text(kind), given, [*kind.setting_fields(), *ranges])
+    return parsing.help_text(_text(kind), given, [*kind.setting_fields(), *ranges])
 
 
 def _text(kind: type[Builder]) -> str:
@@ -113,7 +113,7 @@ def _run(kind: type[Builder], given: flags.FlagValues) -> None:
     values: dict[str, Any] = {
         name: given[name].value for name in (*same, "storage", "sampler", "overwrite")
     }
-    with interrupts.resumable():
+    with program.resumable():
         result = tune.tune(
             kind,
             recipe.environment,

@@ -1,4 +1,4 @@
-"""Ctrl-C before a script trains: in its first seconds, which import TensorFlow."""
+"""How commands end: without a reader, and by Ctrl-C in their first seconds."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.forks import ENVIRONMENT, REPOSITORY
-from tfrl.command import interrupts
+from tfrl.command import program
 
 NOISE = "I0000 00:00:1.0 1 cpu_feature_guard.cc:1] This binary is optimized."
 # Stands for TensorFlow, whose import takes seconds.
@@ -75,6 +75,37 @@ def test_an_error_that_comes_from_an_interrupt_counts_as_one():
     interrupt = KeyboardInterrupt()
     raised = ImportError("stopped")
     raised.__context__ = interrupt
-    assert interrupts.is_interrupt(interrupt)
-    assert interrupts.is_interrupt(raised)
-    assert not interrupts.is_interrupt(ValueError("wrong"))
+    assert program.is_interrupt(interrupt)
+    assert program.is_interrupt(raised)
+    assert not program.is_interrupt(ValueError("wrong"))
+
+
+@pytest.mark.parametrize("words", [["--version"], ["list", "settings"]])
+def test_a_command_without_a_reader_ends_in_silence(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "tfrl", *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            cwd=REPOSITORY,
+            text=True,
+        )
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_broken_pipe_of_another_process_is_an_error():
+    with pytest.raises(BrokenPipeError), program.ends_in_silence():
+        raise BrokenPipeError
+
+
+def test_a_command_that_was_started_without_standard_output_ends(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    ended = False
+    with program.ends_in_silence():
+        print("nowhere")
+        ended = True
+    assert ended

@@ -10,7 +10,7 @@ from tfrl.drivers.dynamic_step_driver import DynamicStepDriver
 from tfrl.drivers.py_driver import PyDriver
 from tfrl.environments import utils as environment_utils
 from tfrl.environments.batched_py_environment import BatchedPyEnvironment
-from tfrl.environments.gymnasium.wrapper import GymnasiumWrapper
+from tfrl.environments.gymnasium_wrapper import GymnasiumWrapper
 from tfrl.environments.tf_py_environment import TFPyEnvironment
 from tfrl.environments.wrappers import TimeLimit
 from tfrl.metrics import py_metrics, tf_metrics

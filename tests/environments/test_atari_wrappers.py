@@ -2,9 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import wrappers
+from tfrl.environments import gymnasium_wrapper, wrappers
 from tfrl.environments.atari_wrappers import AtariTimeLimit, FireOnReset, FrameStack4
-from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 
 
 class Game(gymnasium.Env):

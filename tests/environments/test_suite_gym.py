@@ -6,8 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import extras, suite_gym, wrappers
-from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
+from tfrl.environments import extras, gymnasium_wrapper, suite_gym, wrappers
 
 
 def episode_length(environment):
@@ -175,7 +174,8 @@ def test_python_environments_import_without_tensorflow():
     code = (
         "import sys\n"
         "from tfrl.environments import py_environment, wrappers\n"
-        "from tfrl.environments.gymnasium import vector_py_environment, wrapper\n"
+        "from tfrl.environments.gymnasium import vector_py_environment\n"
+        "from tfrl.environments import gymnasium_wrapper\n"
         "from tfrl.environments import dm_env_wrapper\n"
         "from tfrl.environments import py_to_dm_wrapper, suite_gym, test_envs\n"
         "from tfrl.environments import random_py_environment\n"

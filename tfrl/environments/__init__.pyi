@@ -40,7 +40,7 @@ from .dm_control_wrapper import DmControlWrapper as DmControlWrapper
 from .dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
 from .gym_wrapper import GymWrapper as GymWrapper
 from .gymnasium.vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
-from .gymnasium.wrapper import GymnasiumWrapper as GymnasiumWrapper
+from .gymnasium_wrapper import GymnasiumWrapper as GymnasiumWrapper
 from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironment
 from .process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment

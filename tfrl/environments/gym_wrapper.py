@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrl.environments.gymnasium.wrapper import GymnasiumWrapper as GymWrapper
+from tfrl.environments.gymnasium_wrapper import GymnasiumWrapper as GymWrapper
 from tfrl.specs.gym_spaces import spec_from_gym_space
 
 __all__ = ["GymWrapper", "spec_from_gym_space"]

@@ -19,9 +19,14 @@ from typing import Any
 import gymnasium
 from gymnasium.envs import registration
 
-from tfrl.environments import extras, py_environment, suites, wrappers
+from tfrl.environments import (
+    extras,
+    gymnasium_wrapper,
+    py_environment,
+    suites,
+    wrappers,
+)
 from tfrl.environments.gymnasium import headless
-from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 from tfrl.system import log
 
 GymEnvWrappers = Sequence[Callable[[gymnasium.Env], gymnasium.Env]]

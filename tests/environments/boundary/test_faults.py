@@ -13,10 +13,11 @@ import tensorflow as tf
 from tfrl.environments import (
     batched_py_environment,
     dm_env_wrapper,
+    gymnasium_wrapper,
     py_environment,
     tf_py_environment,
 )
-from tfrl.environments.gymnasium import vector_py_environment, wrapper
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.policies import random_py_policy
 from tfrl.specs import array_spec
 from tfrl.train import actor
@@ -277,7 +278,7 @@ def test_a_fault_of_a_gymnasium_environment_is_named(kind, fault):
     inner = kind()
     inner.faults, message = GYMNASIUM_FAULTS[fault]
     if kind is Gym:
-        environment = wrapper.GymnasiumWrapper(inner)
+        environment = gymnasium_wrapper.GymnasiumWrapper(inner)
     else:
         environment = vector_py_environment.VectorPyEnvironment(inner)
     environment.reset()
@@ -304,9 +305,9 @@ def test_integers_do_not_change_in_silence(number, message):
     inner.observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
     inner.reset = lambda seed=None, options=None: (number, {})
     with pytest.raises(ValueError, match=f"^{message}.* environment Gym; correct"):
-        wrapper.GymnasiumWrapper(inner).reset()
+        gymnasium_wrapper.GymnasiumWrapper(inner).reset()
     inner.reset = lambda seed=None, options=None: ([200.0, 1.0], {})
-    time_step = wrapper.GymnasiumWrapper(inner).reset()
+    time_step = gymnasium_wrapper.GymnasiumWrapper(inner).reset()
     assert time_step.observation.tolist() == [200, 1]
     assert time_step.observation.dtype == np.uint8
 
@@ -358,7 +359,7 @@ ACTION_FAULTS = {
 
 
 def of_wrapper():
-    return wrapper.GymnasiumWrapper(Gym())
+    return gymnasium_wrapper.GymnasiumWrapper(Gym())
 
 
 def of_batch():
@@ -425,7 +426,7 @@ def test_numbers_of_a_graphs_action_are_checked():
 def test_a_choice_is_one_integer(action):
     inner = Gym()
     inner.action_space = gymnasium.spaces.Discrete(3)
-    environment = wrapper.GymnasiumWrapper(inner)
+    environment = gymnasium_wrapper.GymnasiumWrapper(inner)
     environment.reset()
     with pytest.raises(
         (TypeError, ValueError), match=r"^action: got .* environment Gym"

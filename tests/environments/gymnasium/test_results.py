@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tfrl.environments.gymnasium import results, vector_py_environment, wrapper
+from tfrl.environments import gymnasium_wrapper
+from tfrl.environments.gymnasium import results, vector_py_environment
 
 OBSERVATION = np.zeros(2, np.float32)
 
@@ -49,7 +50,7 @@ TWO = r"the two values \(observation, info\); follow Gymnasium's API, or .* shim
     ],
 )
 def test_a_step_that_is_not_five_values(step, message):
-    environment = wrapper.GymnasiumWrapper(Odd(step=step))
+    environment = gymnasium_wrapper.GymnasiumWrapper(Odd(step=step))
     environment.reset()
     with pytest.raises(ValueError, match=f"^step: {message}"):
         environment.step(0)
@@ -64,7 +65,7 @@ def test_a_step_that_is_not_five_values(step, message):
     ],
 )
 def test_a_reset_that_is_not_an_observation_and_a_dict(reset, message):
-    environment = wrapper.GymnasiumWrapper(Odd(reset=reset))
+    environment = gymnasium_wrapper.GymnasiumWrapper(Odd(reset=reset))
     with pytest.raises(ValueError, match=f"^reset: {message}"):
         environment.reset()
 
@@ -75,12 +76,12 @@ def test_a_reset_of_the_old_gym():
             TypeError,
             match=r"^reset: OldReset does not .* expected reset\(self, \*, seed=None, ",
         ):
-            wrapper.GymnasiumWrapper(gym_env).reset()
+            gymnasium_wrapper.GymnasiumWrapper(gym_env).reset()
 
 
 def test_four_values_inside_of_a_gymnasium_wrapper():
     gym_env = gymnasium.wrappers.TimeLimit(Odd(step=(OBSERVATION, 1.0, False, {})), 3)
-    environment = wrapper.GymnasiumWrapper(gym_env)
+    environment = gymnasium_wrapper.GymnasiumWrapper(gym_env)
     environment.reset()
     with pytest.raises(
         ValueError, match=r"cannot be unpacked \(.*got 4\).*from Odd, exp"
@@ -90,7 +91,7 @@ def test_four_values_inside_of_a_gymnasium_wrapper():
 
 def test_ends_that_are_arrays():
     step = OBSERVATION, 1.0, np.zeros(2, bool), False, {}
-    environment = wrapper.GymnasiumWrapper(Odd(step=step))
+    environment = gymnasium_wrapper.GymnasiumWrapper(Odd(step=step))
     environment.reset()
     with pytest.raises(
         ValueError,
@@ -101,7 +102,7 @@ def test_ends_that_are_arrays():
 
 def test_an_observation_of_another_kind():
     step = {"a": 1}, 1.0, False, False, {}
-    environment = wrapper.GymnasiumWrapper(Odd(step=step))
+    environment = gymnasium_wrapper.GymnasiumWrapper(Odd(step=step))
     environment.reset()
     with pytest.raises(
         ValueError,
@@ -112,7 +113,7 @@ def test_an_observation_of_another_kind():
 
 def test_errors_of_the_environment_itself_are_left_as_they_are():
     error = ValueError("not enough values to unpack (expected 5, got 4)")
-    environment = wrapper.GymnasiumWrapper(Odd(step=error))
+    environment = gymnasium_wrapper.GymnasiumWrapper(Odd(step=error))
     environment.reset()
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         environment.step(0)

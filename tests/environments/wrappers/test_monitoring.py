@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tfrl.environments import suite_gym, wrappers
-from tfrl.environments.gymnasium import vector_py_environment, wrapper
+from tfrl.environments.gymnasium import vector_py_environment
+from tfrl.environments.gymnasium_wrapper import GymnasiumWrapper
 
 
 def step_types(environment, steps):
@@ -62,7 +63,7 @@ class Reaching(gymnasium.Env):
 
 def test_the_infos_of_episodes_ends_are_kept():
     environment = wrappers.EpisodeInfo(
-        wrapper.GymnasiumWrapper(Reaching()), "is_success", num_episodes=3
+        GymnasiumWrapper(Reaching()), "is_success", num_episodes=3
     )
     environment.reset()
     assert np.isnan(environment.mean())
@@ -84,7 +85,7 @@ def test_each_member_of_a_batch_adds_the_infos_of_its_episodes(kind, batch_of):
             gymnasium.vector.SyncVectorEnv(members)
         )
     else:
-        batch = batch_of(*(wrapper.GymnasiumWrapper(make()) for make in members))
+        batch = batch_of(*(GymnasiumWrapper(make()) for make in members))
     environment = wrappers.EpisodeInfo(batch, "is_success")
     environment.reset()
     environment.step(np.array([1, 0, 1]))
@@ -104,7 +105,7 @@ def test_kept_infos_go_on_where_they_were():
 
 
 def test_an_info_without_the_number_is_an_error():
-    environment = wrappers.EpisodeInfo(wrapper.GymnasiumWrapper(Reaching()), "reached")
+    environment = wrappers.EpisodeInfo(GymnasiumWrapper(Reaching()), "reached")
     environment.reset()
     environment.step(1)
     with pytest.raises(ValueError, match=r"'reached', but an episode ended with the i"):

@@ -8,8 +8,7 @@ import dm_env
 import gymnasium
 import numpy as np
 
-from tfrl.environments import py_to_dm_wrapper
-from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
+from tfrl.environments import gymnasium_wrapper, py_to_dm_wrapper
 from tfrl.specs import array_spec
 
 # Spaces whose dtypes a `PyEnvironment` does not keep by default.

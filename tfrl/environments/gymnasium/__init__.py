@@ -1,10 +1,10 @@
-"""Gymnasium's environments as `PyEnvironment`s: wrapper, vectors, state and rendering.
+"""What serves Gymnasium's environments: vectors of them, state, masks and rendering.
 
->>> import gymnasium
->>> from tfrl.environments.gymnasium import wrapper
->>> environment = wrapper.GymnasiumWrapper(gymnasium.make("CartPole-v1"))
->>> environment.reset().observation.dtype
-dtype('float32')
+`gymnasium_wrapper` beside this package turns one into a `PyEnvironment`.
+
+>>> from tfrl.environments.gymnasium import vector_py_environment
+>>> vector_py_environment.load("CartPole-v1", 2).reset().observation.shape
+(2, 4)
 """
 
 import lazy_loader

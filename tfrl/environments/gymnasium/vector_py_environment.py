@@ -13,7 +13,12 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import batches, process_py_environment, suite_gym
+from tfrl.environments import (
+    batches,
+    gymnasium_wrapper,
+    process_py_environment,
+    suite_gym,
+)
 from tfrl.environments.boundary import (
     action_arrays,
     leaf_checks,
@@ -24,7 +29,6 @@ from tfrl.environments.gymnasium import (
     results,
     state_adapters,
     worker_watch,
-    wrapper,
 )
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
@@ -87,7 +91,7 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
             autoreset mode is not accepted, or `step_timeout` is not positive.
         """
         super().__init__(handle_auto_reset=False)
-        wrapper.check_discount(discount)
+        gymnasium_wrapper.check_discount(discount)
         number_checks.check_number(
             "step_timeout",
             step_timeout,

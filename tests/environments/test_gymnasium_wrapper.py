@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tfrl.environments import gym_wrapper, py_environment, suite_gym
+from tfrl.environments import gym_wrapper, gymnasium_wrapper, py_environment, suite_gym
 from tfrl.environments.gymnasium import vector_py_environment
-from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 from tfrl.specs import array_spec
 
 

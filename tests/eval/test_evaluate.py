@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.tf_counting import TFCountingEnvironment
 from tfrl.environments.py_environment import PyEnvironment
-from tfrl.eval import Evaluator, evaluate, supervision
+from tfrl.eval import Evaluator, evaluate
 from tfrl.policies.random_tf_policy import RandomTFPolicy
 from tfrl.policies.tf_policy import TFPolicy
 from tfrl.specs import tensor_spec
@@ -186,8 +186,8 @@ def test_an_episode_that_was_only_reset_has_not_begun(max_steps):
 
 
 def supervised_run(evaluator, max_steps, between_calls=lambda *told: None):
-    limits = supervision.Supervision(max_steps, "max_eval_steps", between_calls)
-    with supervision.supervised(limits):
+    limits = evaluate.Supervision(max_steps, "max_eval_steps", between_calls)
+    with evaluate.supervised(limits):
         return evaluator.run()
 
 
@@ -198,7 +198,7 @@ def test_a_supervisor_limits_an_evaluation_and_is_told_how_far_it_is():
         result = supervised_run(evaluator, 50, lambda *told: seen.append(told))
     assert result.lengths.tolist() == [4, 45, 5, 5]
     assert seen[-1] == (3, 4, 50)
-    assert supervision.current() is None
+    assert evaluate.current_supervision() is None
 
 
 def test_a_supervisor_may_leave_the_limit_to_the_evaluator(monkeypatch):

@@ -1,4 +1,3 @@
-from . import a2c as a2c
 from . import actor_critic as actor_critic
 from . import behavioral_cloning as behavioral_cloning
 from . import categorical_dqn as categorical_dqn
@@ -7,7 +6,6 @@ from . import critics as critics
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import dqn as dqn
-from . import impala as impala
 from . import iql as iql
 from . import mpo as mpo
 from . import normalization as normalization
@@ -15,7 +13,6 @@ from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
 from . import options as options
 from . import ppo as ppo
-from . import pqn as pqn
 from . import qtopt as qtopt
 from . import random as random
 from . import reinforce as reinforce
@@ -24,7 +21,6 @@ from . import td3 as td3
 from . import tf_agent as tf_agent
 from . import transitions as transitions
 from . import updates as updates
-from .a2c import A2CAgent as A2CAgent
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
@@ -35,14 +31,15 @@ from .dqn import DqnAgent as DqnAgent
 from .dqn import IqnAgent as IqnAgent
 from .dqn import QrDqnAgent as QrDqnAgent
 from .dqn import R2d2Agent as R2d2Agent
-from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .mpo import DmpoAgent as DmpoAgent
 from .mpo import MpoAgent as MpoAgent
+from .on_policy import A2CAgent as A2CAgent
+from .on_policy import ImpalaAgent as ImpalaAgent
+from .on_policy import PqnAgent as PqnAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
-from .pqn import PqnAgent as PqnAgent
 from .qtopt import QtOptAgent as QtOptAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent

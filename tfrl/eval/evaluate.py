@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,6 @@ import tensorflow as tf
 from tfrl.compilation import trace_counts
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import running_steps
-from tfrl.eval import supervision as supervision_lib
 from tfrl.eval import value_check
 from tfrl.metrics import episode_sums
 from tfrl.policies.saving import saved_model
@@ -28,6 +29,51 @@ from tfrl.utils.random_numbers import seeds
 # usual, in Atari games, have 27,000 steps.
 _STEPS_PER_EPISODE = 100_000
 _MOST_STEPS = 2**31 - 1
+
+
+class EvaluationInterruptedError(BaseException):
+    """Stops an evaluation. It is not an `Exception`, so user code does not catch it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Supervision:
+    """The limit of an evaluation, and its reports to its caller.
+
+    A run calls a function of the user's to evaluate. The evaluators that this function
+    calls find the run's `Supervision` here.
+
+    Attributes:
+      max_steps: The largest number of steps of each environment; None leaves the choice
+        to the evaluator.
+      field: The name of `max_steps` for the user.
+      between_calls: A function that is called about twice a second with the numbers of
+        finished episodes, of all episodes, and of steps of each environment. It may
+        raise an `EvaluationInterruptedError`.
+    """
+
+    max_steps: int | None
+    field: str
+    between_calls: Callable[[int, int, int], None]
+
+
+_current: contextvars.ContextVar[Supervision | None] = contextvars.ContextVar(
+    "supervision", default=None
+)
+
+
+@contextlib.contextmanager
+def supervised(supervision: Supervision) -> Iterator[None]:
+    """Supervises the evaluations in this context."""
+    token = _current.set(supervision)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_supervision() -> Supervision | None:
+    """Returns the supervision of this context, or None."""
+    return _current.get()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +224,7 @@ class Evaluator:
         Raises:
           KeyboardInterrupt: Ctrl-C was pressed.
         """
-        supervision = supervision_lib.current()
+        supervision = current_supervision()
         field = "max_steps"
         if max_steps is None and supervision is not None:
             field = supervision.field

@@ -12,7 +12,7 @@ from tfrl import replay_service, train
 from tfrl.distribute import replay_servers
 from tfrl.distribute.replay_servers import CentralServer
 from tfrl.distribute.roles import evaluator
-from tfrl.eval import evaluate, supervision
+from tfrl.eval import evaluate
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ class Experiment:
         return self._settings
 
     def _evaluate(self, iteration):
-        watch, self.is_evaluating = supervision.current(), True
+        watch, self.is_evaluating = evaluate.current_supervision(), True
         self.limits.append((iteration, watch.max_steps, watch.field))
         watch.between_calls(0, 2, 10)
         self.is_evaluating = False
@@ -125,14 +125,14 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
             work_until(experiment, addresses, 1)
 
     def stop(*_):
-        raise supervision.EvaluationInterruptedError
+        raise evaluate.EvaluationInterruptedError
 
-    with supervision.supervised(supervision.Supervision(None, "", work)):
+    with evaluate.supervised(evaluate.Supervision(None, "", work)):
         assert learner.finish(40).mean == 8.0
     assert waits == [(0, 1, 0)] * 2
     with (
-        supervision.supervised(supervision.Supervision(None, "", stop)),
-        pytest.raises(supervision.EvaluationInterruptedError),
+        evaluate.supervised(evaluate.Supervision(None, "", stop)),
+        pytest.raises(evaluate.EvaluationInterruptedError),
     ):
         learner.finish(50)
 
@@ -242,7 +242,7 @@ def test_a_line_says_for_what_the_end_of_a_run_waits(addresses, monkeypatch, cap
         if len(caplog.messages) == 3:
             work_until(experiment, addresses, 1)
 
-    with supervision.supervised(supervision.Supervision(None, "", wait)):
+    with evaluate.supervised(evaluate.Supervision(None, "", wait)):
         assert learner.finish(1040).mean == 8.0
     lines = [message for message in caplog.messages if "evaluator" in message]
     waited = [line.partition(" has waited ")[2][:5].strip() for line in lines]

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tests.train.countdown_runs import countdown, make_run, result, rows, weights
 from tfrl import testing, train
 from tfrl.environments import tf_py_environment
-from tfrl.eval import evaluate, supervision
+from tfrl.eval import evaluate
 from tfrl.loggers import base, filters, terminal
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
@@ -378,7 +378,7 @@ def test_the_untrained_policys_evaluation_has_a_limit_of_its_own(tmp_path, most,
     limits = []
 
     def evaluate_and_note(iteration):
-        limits.append(supervision.current().max_steps)
+        limits.append(evaluate.current_supervision().max_steps)
         return result(iteration)
 
     this, _ = make_run(

@@ -1,4 +1,4 @@
-"""The base of PPO, A2C and IMPALA: networks, policies, advantages, updates.
+"""The base of PPO, and A2C, IMPALA and PQN: what learns from fresh rollouts.
 
 >>> import tensorflow as tf
 >>> from tfrl.agents.on_policy.advantages import AdvantageEstimator

@@ -17,7 +17,6 @@ from tfrl.distribute import replay_servers
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.weights import shared_weights, weight_puller
 from tfrl.eval import evaluate as evaluate_lib
-from tfrl.eval import supervision
 from tfrl.utils import variables as variables_lib
 
 _LOGGER = logging.getLogger("tfrl.distribute")
@@ -86,7 +85,7 @@ def evaluate(
         iteration, *values = newest.arrays
         _assign(variables, values)
         _send(central, iteration, evaluate_lib.EvaluationResult(*_NONE))
-        with contextlib.suppress(supervision.EvaluationInterruptedError):
+        with contextlib.suppress(evaluate_lib.EvaluationInterruptedError):
             result = _evaluated(settings, int(iteration), is_stopped)
             _send(central, iteration, result)
         done = newest
@@ -171,7 +170,7 @@ class Evaluations:
             for result, _ in self.take():
                 if result.iteration == iteration:
                     return result
-            watch = supervision.current()
+            watch = evaluate_lib.current_supervision()
             if watch is not None:
                 watch.between_calls(0, 1, 0)
             time.sleep(_PERIOD)
@@ -286,7 +285,7 @@ def _evaluated(
 
     def between_calls(*_: int) -> None:
         if is_stopped():
-            raise supervision.EvaluationInterruptedError
+            raise evaluate_lib.EvaluationInterruptedError
 
     limits = settings.get("limits", train.EvaluationLimits())
     with limits.supervised(iteration, between_calls):

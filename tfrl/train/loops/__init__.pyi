@@ -5,7 +5,6 @@ from . import diagnostics as diagnostics
 from . import episodic_loop as episodic_loop
 from . import iteration_transform as iteration_transform
 from . import loop_checks as loop_checks
-from . import lost_weights as lost_weights
 from . import off_policy_loop as off_policy_loop
 from . import offline_loop as offline_loop
 from . import on_policy_loop as on_policy_loop

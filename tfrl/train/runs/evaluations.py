@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from tfrl.eval import evaluate as evaluate_lib
-from tfrl.eval import supervision
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import progress, run_log
 from tfrl.utils import number_checks
@@ -86,14 +85,14 @@ class EvaluationLimits:
 
         Args:
           iteration: The iteration.
-          between_calls: See `supervision.Supervision`.
+          between_calls: See `evaluate_lib.Supervision`.
         """
         field, limit = "max_eval_steps", self.max_eval_steps
         untrained = self.max_untrained_eval_steps
         if iteration == 0 and (limit is None or limit > untrained):
             field, limit = "max_untrained_eval_steps", untrained
-        limits = supervision.Supervision(limit, field, between_calls)
-        return supervision.supervised(limits)
+        limits = evaluate_lib.Supervision(limit, field, between_calls)
+        return evaluate_lib.supervised(limits)
 
 
 class Evaluations:
@@ -172,7 +171,7 @@ class Evaluations:
 
         def between_calls(finished: int, num_episodes: int, num_steps: int) -> None:
             if interrupted():
-                raise supervision.EvaluationInterruptedError
+                raise evaluate_lib.EvaluationInterruptedError
             bar.evaluating(finished, num_episodes, num_steps)
 
         with self._limits.supervised(self._loop.iteration, between_calls):

@@ -39,7 +39,7 @@ Film = (
 
 @dataclasses.dataclass(frozen=True)
 class RunFiles:
-    """What the directory of a run holds besides its log and its policies.
+    """What the directory of a run holds in addition to its log and its policies.
 
     Attributes:
       max_to_keep: The number of newest checkpoints to keep; None keeps all.

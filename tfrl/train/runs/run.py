@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
-from tfrl.eval import supervision
 from tfrl.loggers import base
 from tfrl.system import interrupts
 from tfrl.train.loops import training_loop
@@ -104,7 +103,7 @@ class Run:
           checkpoint_interval: Iterations between checkpoints; one is also saved after
             every evaluation.
           limits: The limits of an evaluation's steps; None takes the defaults.
-          files: What a directory holds besides, such as a film; None takes the
+          files: What else a directory holds, such as a film; None takes the
             defaults.
           loggers: Further `tfrl.loggers.Logger`s, such as
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
@@ -405,7 +404,7 @@ class Run:
             self._outputs.check_finite()
             try:
                 result = self._evaluations.evaluate(bar, interrupted, at_end=at_end)
-            except supervision.EvaluationInterruptedError:
+            except evaluate_lib.EvaluationInterruptedError:
                 return
         row = None
         if is_evaluated or iteration % self._log_interval == 0:

@@ -7,6 +7,25 @@ From sequences that a policy mu has collected, one update of the policy pi minim
 where V-trace computes vs and A with the ratios pi / mu. Espeholt et al., "IMPALA:
 Scalable distributed deep-RL with importance weighted actor-learner architectures"
 (2018, arXiv:1802.01561), section 4.2.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents.on_policy import ImpalaAgent
+>>> from tfrl.agents.ppo import ppo_networks
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> actor_net, value_net = ppo_networks.create_networks(observation_spec, action_spec)
+>>> agent = ImpalaAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     keras.optimizers.Adam(1e-3),
+...     actor_net,
+...     value_net,
+... )
+>>> sorted(agent.collect_data_spec.policy_info["dist_params"])
+['logits']
 """
 
 from __future__ import annotations

@@ -13,6 +13,25 @@ where d is the environment's discount: 0 at a termination, 1 at a time limit. Wh
 episode or the rollout ends, lambda is 0. The layer normalization of the network keeps
 the values in bounds. Gallici et al., "Simplifying deep temporal difference learning"
 (2024, arXiv:2407.04811).
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents.on_policy import PqnAgent
+>>> from tfrl.networks import QNetwork
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> agent = PqnAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     QNetwork(
+...         observation_spec, action_spec, fc_layer_params=(120, 84), layer_norm=True
+...     ),
+...     keras.optimizers.Adam(1e-3),
+... )
+>>> sorted(agent.training_data_spec.policy_info)
+['return']
 """
 
 from __future__ import annotations

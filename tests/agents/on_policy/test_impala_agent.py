@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.agents.on_policy.rollouts import LAST, MID, collect
 from tfrl import agents, networks
-from tfrl.agents.impala import impala_agent
+from tfrl.agents.on_policy import impala_agent
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 

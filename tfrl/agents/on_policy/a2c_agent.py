@@ -7,6 +7,25 @@ From a few steps of many environments, one update minimises
 Mnih et al., "Asynchronous methods for deep reinforcement learning" (2016,
 arXiv:1602.01783), algorithm S3, without the asynchronous actors. This is PPO's first
 update on the same data, where all ratios are 1.
+
+>>> import keras
+>>> import tensorflow as tf
+>>> from tfrl.agents.on_policy import A2CAgent
+>>> from tfrl.agents.ppo import ppo_networks
+>>> from tfrl.specs import BoundedTensorSpec
+>>> from tfrl.trajectories import time_step
+>>> observation_spec = tf.TensorSpec([4], tf.float32)
+>>> action_spec = BoundedTensorSpec([], tf.int64, 0, 1)
+>>> actor_net, value_net = ppo_networks.create_networks(observation_spec, action_spec)
+>>> agent = A2CAgent(
+...     time_step.time_step_spec(observation_spec),
+...     action_spec,
+...     keras.optimizers.Adam(1e-3),
+...     actor_net,
+...     value_net,
+... )
+>>> agent.num_epochs
+1
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfrl
-from tfrl.train.loops import lost_weights
+from tfrl.train.loops import training_loop
 
 
 class Agent:
@@ -23,7 +23,7 @@ class Agent:
 
 def test_only_weights_that_were_finite_are_watched():
     agent = Agent()
-    lost = lost_weights.LostWeights(agent)
+    lost = training_loop.LostWeights(agent)
     lost.check(5.0, 1)
     agent.weights.assign([np.nan, 0.0])
     assert not lost.are_finite()
@@ -40,7 +40,7 @@ def test_only_weights_that_were_finite_are_watched():
 )
 def test_the_error_counts_the_variables(weight, message):
     agent = Agent()
-    lost = lost_weights.LostWeights(agent)
+    lost = training_loop.LostWeights(agent)
     lost.check(1.0, 50)
     agent.weights.assign([weight, 1.0])
     with pytest.raises(

@@ -67,6 +67,18 @@ def test_an_environment_of_another_file_is_known(program):
     assert "def reset(self):" in results["line.py"].text
 
 
+def test_a_module_that_hides_keras_is_told(program):
+    results = program(
+        **{"keras/__init__.py": "", "keras/own.py": "", "a": f"{OLD}import keras.own\n"}
+    )
+    (note,) = results["a.py"].notes
+    assert note == (
+        "2",
+        "absent-names",
+        "this module hides Keras from TensorFlow: rename it.",
+    )
+
+
 def test_a_program_without_the_libraries_and_one_with_its_own_acme_stay(program):
     assert changed(program(a="import gym\nimport numpy as np\nnp.float(1)\n")) == set()
     assert (

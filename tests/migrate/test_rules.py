@@ -154,6 +154,37 @@ def test_the_page_shows_every_rule():
             "from tfrl.environments import suite_gym\n"
             "e = suite_gym.load('A-v1')\nt = e.reset()\n",
         ),
+        (  # A name with several values: the last certain one counts.
+            'e = gym.make("A-v1")\ne.seed(1)\nfor _ in x:\n    o = e.reset()\n'
+            "e = f()\no = e.reset()\n",
+            'e = gym.make("A-v1")\ne.reset(seed=1)\nfor _ in x:\n    o, _ = e.reset()\n'
+            "e = f()\no = e.reset()\n",
+        ),
+        (
+            'e = gym.make("A-v1")\nfor _ in x:\n    o = e.reset()\n    e = f()\n',
+            'e = gym.make("A-v1")\nfor _ in x:\n    o = e.reset()\n    e = f()\n',
+        ),
+        (
+            'if x:\n    e = gym.make("A-v1")\nelse:\n    e = f()\no = e.reset()\n',
+            'if x:\n    e = gym.make("A-v1")\nelse:\n    e = f()\no = e.reset()\n',
+        ),
+        (
+            "from tfrl.environments import atari_preprocessing as a\n"
+            "class P(a.AtariPreprocessing):\n    def step(self, x):\n"
+            "        return super().step(x)[0], 0.0, False, {}\n",
+            "from tfrl.environments import atari_preprocessing as a\n"
+            "class P(a.AtariPreprocessing):\n    def step(self, x):\n"
+            "        return super().step(x)[0], 0.0, False, False, {}\n",
+        ),
+        (
+            "from tfrl.environments import suite_gym\n"
+            "e = suite_gym.load('A-v1')\ne.render(mode='human')\n"
+            "f = suite_gym.load('B-v1')\nf.render(mode='rgb_array')\n",
+            "from tfrl.environments import suite_gym\n"
+            'e = suite_gym.load(\'A-v1\', gym_kwargs={"render_mode": "human"})\n'
+            "e.render(mode='human')\n"
+            "f = suite_gym.load('B-v1')\nf.render(mode='rgb_array')\n",
+        ),
         (
             'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
             'e = gym.make("A-v1")\ne.render(mode=m)\ne.render("human")\n',
@@ -275,6 +306,12 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
             "import gym\nclass E(gym.Env):\n    def step(self, a):\n"
             "        return f()\n",
             "step returns terminated and",
+        ),
+        ("import gin\n", "tfrl brings no gin: pip install gin-config."),
+        ("from sonnet import nets\n", "tfrl brings no sonnet: pip install dm-sonnet."),
+        (
+            "import mujoco_py\n",
+            "mujoco_py is gone: Gymnasium's environments use mujoco",
         ),
         ("x = 'Hopper-v2'\n", "Gymnasium has Hopper-v4 instead of Hopper-v2."),
     ],

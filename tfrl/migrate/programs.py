@@ -19,7 +19,10 @@ from tfrl.system import log
 _OTHERS = {"stable_baselines", "stable_baselines3", "ray", "baselines", "rl", "spinup"}
 _GYM = {"gym", "gymnasium"}
 _ENTRY_POINT = re.compile(r"([A-Za-z_][\w.]*):\w[\w.-]*")
-_BASE = re.compile(r"gymnasium\.(core\.|envs\.[\w.]+\.|wrappers\.)?\w*(Env|Wrapper)")
+_BASE = re.compile(
+    r"gymnasium\.(core\.|envs\.[\w.]+\.|wrappers\.)?\w*(Env|Wrapper)|"
+    r"tfrl\.environments\.atari_(preprocessing|wrappers)\.\w+"
+)
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from tfrl.migrate import names
 
@@ -17,12 +18,14 @@ class Binding:
 
     Attributes:
       scope: The scope of the value.
+      statement: The statement.
       value: The expression or definition; None if it is not known.
       imported: The full name of what is imported; it begins with a dot if relative.
       parameter: The parameter's function.
     """
 
     scope: Scope
+    statement: ast.AST
     value: ast.AST | None = None
     imported: str = ""
     parameter: _Function | None = None
@@ -92,14 +95,28 @@ class _Reader(ast.NodeVisitor):
         self.of: dict[ast.AST, Scope] = {tree: self.module}  # By the definitions.
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         self._scope = self.module
+        self._statement: ast.AST = tree
+        # The nodes around each statement, with the names of their fields.
+        self._blocks: dict[ast.AST, tuple[tuple[ast.AST, str], ...]] = {tree: ()}
+        for node in ast.walk(tree):
+            for field, value in ast.iter_fields(node):
+                for each in value if isinstance(value, list) else ():
+                    if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case):
+                        self._blocks[each] = (*self._blocks[node], (node, field))
         statements = [x for x in ast.walk(tree) if isinstance(x, ast.stmt)]
         self.statements = sorted(statements, key=lambda x: (x.lineno, x.col_offset))
         self.generic_visit(tree)
 
+    def visit(self, node: ast.AST) -> None:
+        outside = self._statement
+        self._statement = node if isinstance(node, ast.stmt) else outside
+        super().visit(node)
+        self._statement = outside
+
     def bind(self, target: ast.AST | None, value: ast.AST | None) -> None:
         """Records that a target gets a value."""
         if isinstance(target, ast.Name):
-            self._record(target.id, Binding(self._scope, value))
+            self._record(target.id, self._binding(value))
         elif isinstance(target, ast.Tuple | ast.List):
             same = isinstance(value, ast.Tuple | ast.List) and (
                 len(value.elts) == len(target.elts)
@@ -109,7 +126,10 @@ class _Reader(ast.NodeVisitor):
                 self.bind(getattr(each, "value", each), part)
         elif (owner := self._scope.owner) and dotted(target).startswith("self."):
             name = dotted(target).removeprefix("self.")
-            owner.attributes.setdefault(name, []).append(Binding(self._scope, value))
+            owner.attributes.setdefault(name, []).append(self._binding(value))
+
+    def _binding(self, value: ast.AST | None = None, **known: Any) -> Binding:
+        return Binding(self._scope, self._statement, value, **known)
 
     def _record(self, name: str, binding: Binding) -> None:
         scope = self.module if name in self._scope.outer else self._scope
@@ -119,13 +139,13 @@ class _Reader(ast.NodeVisitor):
         for each in node.names:
             name = each.asname or each.name.partition(".")[0]
             full = each.name if each.asname else name
-            self._record(name, Binding(self._scope, imported=full))
+            self._record(name, self._binding(imported=full))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
         for each in node.names:
             full = f"{module}.{each.name}"
-            self._record(each.asname or each.name, Binding(self._scope, imported=full))
+            self._record(each.asname or each.name, self._binding(imported=full))
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
@@ -163,17 +183,17 @@ class _Reader(ast.NodeVisitor):
 
     def visit_arg(self, node: ast.arg) -> None:
         function = self._scope.node
-        binding = Binding(self._scope)
+        binding = self._binding()
         if isinstance(function, _Function):
             of = function.args
             # The others take the rest of the arguments, or belong to lambdas.
             if node in (*of.posonlyargs, *of.args, *of.kwonlyargs):
-                binding = Binding(self._scope, node.annotation, parameter=function)
+                binding = self._binding(node.annotation, parameter=function)
         self._record(node.arg, binding)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: _Function | ast.ClassDef) -> None:
-        self._record(node.name, Binding(self._scope, node))
+        self._record(node.name, self._binding(node))
         outside, self._scope = self._scope, Scope(node, self._scope)
         self.of[node] = self._scope
         self.generic_visit(node)
@@ -186,13 +206,20 @@ class Scopes(_Reader):
     """The scopes of a module, its statements in order, and its calls."""
 
     def origins(
-        self, node: ast.AST | None, scope: Scope, seen: tuple[Binding, ...] = ()
+        self,
+        node: ast.AST | None,
+        scope: Scope,
+        seen: tuple[Binding, ...] = (),
+        at: ast.AST | None = None,
     ) -> Iterator[tuple[ast.AST | None, Scope]]:
         """Yields the expressions that may be the value of one, with their scopes.
 
-        The expression is None for a value that the text does not tell.
+        The expression is None for a value that the text does not tell. If the statement
+        `at` that uses it is given, a value counts no more once another is certain.
         """
         found = self._bindings(node, scope)
+        if at is not None and all(x.scope is scope for x in found):
+            found = self._reaching(found, at)
         if not found or any(x.imported for x in found):
             yield node, scope
             return
@@ -207,6 +234,24 @@ class Scopes(_Reader):
                 values = [(binding.value, binding.scope)]
             for value, place in values:
                 yield from self.origins(value, place, (*seen, binding))
+
+    def _reaching(self, found: list[Binding], at: ast.AST) -> list[Binding]:
+        """Returns the last binding before a statement if it is certain, or else all."""
+
+        def line(node: ast.AST) -> int:
+            return getattr(node, "lineno", 0)
+
+        before = [x for x in found if line(x.statement) < line(at)]
+        if not before:
+            return found
+        last = max(before, key=lambda x: line(x.statement))
+        around, outer = self._blocks[at], self._blocks[last.statement]
+        if around[: len(outer)] != outer:
+            return found
+        # A loop around the statement alone may come back with another value.
+        inner = set(around[len(outer) :])
+        again = any(inner & set(self._blocks[x.statement]) for x in found)
+        return found if again else [last]
 
     def _bindings(self, node: ast.AST | None, scope: Scope) -> list[Binding]:
         if isinstance(node, ast.Name):

@@ -111,7 +111,9 @@ class Calls(Rule):
         if not is_seed or len(call.args) != 1:
             return updated
         receiver = original.value.func.value
-        made = file.scopes.origins(file.expression(receiver), file.scope)
+        made = file.scopes.origins(
+            file.expression(receiver), file.scope, at=file.statement
+        )
         if gym_values.is_self(receiver, file) or not all(
             isinstance(x, ast.Call) and scope.known(x.func).startswith("gymnasium")
             for x, scope in made

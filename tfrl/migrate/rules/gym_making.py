@@ -84,6 +84,13 @@ def _is_loaded(text: str, file: File) -> bool:
     return False
 
 
+# What makes environments, and how it is told the mode of rendering.
+_DRAWN = {
+    "gymnasium.make": 'render_mode="{}"',
+    "tfrl.environments.suite_gym.load": 'gym_kwargs={{"render_mode": "{}"}}',
+}
+
+
 class Rendering(Rule):
     """Gives the mode of rendering where the environment is made.
 
@@ -102,7 +109,7 @@ class Rendering(Rule):
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """See the base class."""
-        if file.known(original.func) == "gymnasium.make":
+        if (loader := file.known(original.func)) in _DRAWN:
             text = ast.unparse(file.expression(original))
             modes = {
                 mode
@@ -110,7 +117,10 @@ class Rendering(Rule):
                 if isinstance(call, ast.Call) and ast.unparse(call) == text
                 for mode in _modes(call, file)
             }
-            return _with_mode(updated, *modes) if len(modes) == 1 else updated
+            if loader.startswith("tfrl."):
+                modes -= {"rgb_array"}  # It is the usual mode there.
+            has_one = len(modes) == 1 and None not in modes
+            return _with_mode(updated, _DRAWN[loader], *modes) if has_one else updated
         if not gym_values.is_method(original, "render", file):
             return updated
         receiver = file.expression(original.func.value)
@@ -128,12 +138,13 @@ class Rendering(Rule):
         return updated.with_changes(args=[])
 
 
-def _with_mode(call: cst.Call, mode: str | None) -> cst.Call:
-    """Returns a call of gym.make with a mode of rendering."""
-    if mode is None or argument(call, "render_mode") or not call.args:
+def _with_mode(call: cst.Call, text: str, mode: str | None) -> cst.Call:
+    """Returns the call that makes an environment with a mode of rendering."""
+    added = arguments(text.format(mode))
+    name = added[0].keyword
+    if not call.args or name is None or argument(call, name.value):
         return call
     rest = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    added = arguments(f'render_mode="{mode}"')
     return call.with_changes(args=[*call.args[:-1], rest, *added])
 
 

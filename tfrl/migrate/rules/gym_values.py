@@ -15,9 +15,11 @@ PAGE = "from_tf_agents#environments-of-gym"
 _MAKERS = re.compile(r"gymnasium\.(make$|wrappers\.|envs\.\w+\.\w*Env)")
 
 
-def is_environment(node: ast.AST | None, scope: Scope, file: File) -> bool:
+def is_environment(
+    node: ast.AST | None, scope: Scope, file: File, at: ast.AST | None = None
+) -> bool:
     """Whether the text of a program tells that a value is an environment of gym."""
-    found = list(file.scopes.origins(node, scope))
+    found = list(file.scopes.origins(node, scope, at=at))
     return bool(found) and all(_is_made(value, place, file) for value, place in found)
 
 
@@ -65,7 +67,7 @@ def is_method(call: cst.CSTNode, name: str, file: File) -> bool:
     receiver = call.func.value
     return call.func.attr.value == name and (
         is_self(receiver, file)
-        or is_environment(file.expression(receiver), file.scope, file)
+        or is_environment(file.expression(receiver), file.scope, file, file.statement)
     )
 
 

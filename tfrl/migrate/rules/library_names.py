@@ -311,6 +311,14 @@ class AbsentNames(Rule):
     def leave(self, original: Any, updated: Any, file: File) -> Any:
         """See the base class."""
         for name in self._used(original, file):
+            root = name.partition(".")[0]
+            if root in tables.PACKAGES and not isinstance(original, cst.Attribute):
+                package = tables.PACKAGES[root]
+                file.note(self.name, f"tfrl brings no {root}: pip install {package}.")
+            if root == "keras" and root in file.own:
+                file.note(
+                    self.name, "this module hides Keras from TensorFlow: rename it."
+                )
             text = "" if name.partition(".")[0] in file.own else _absence(name)
             if isinstance(original, cst.Attribute):
                 # It may be an attribute of a class; and its import is remarked on.

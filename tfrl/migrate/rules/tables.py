@@ -71,6 +71,8 @@ GYM = _pairs(
     "envs.registration.registry.env_specs=envs.registration.registry",
     "gymnasium.{}",
 )
+# Packages that came with TF-Agents or Acme, and are not those of tfrl.
+PACKAGES = {"gin": "gin-config", "sonnet": "dm-sonnet", "trfl": "trfl"}
 _SESSIONS = "TensorFlow 2 has no sessions: call functions eagerly, or as a tf.function."
 _NOT_IN_V2 = (
     "Session InteractiveSession placeholder global_variables_initializer "
@@ -126,6 +128,7 @@ _REMARKS = {
     "numpy.sctypes": "np.sctypes is gone: write the dtypes.",
     "numpy.cast": "np.cast is gone: use np.asarray(x, dtype=...).",
     "gin.tf.external_configurables": "gin.tf needs tf.estimator: delete this import.",
+    "mujoco_py": "mujoco_py is gone: Gymnasium's environments use mujoco.",
     "launchpad": "Launchpad's programs: tfrl.distribute runs actors and a learner.",
 }
 

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from tfrl.migrate import names, programs, rewriting
-from tfrl.migrate.rules import RULES, tables
+from tfrl.migrate.rules import RULES
 from tfrl.migrate.rules.library_names import OldPlaces
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
@@ -347,7 +347,7 @@ def test_names_of_tfrl_have_no_explanation():
 def test_numpy_lacks_the_old_names_and_has_the_new_ones():
     import numpy as np
 
-    for old, new in tables.NUMPY.items():
+    for old, new in names.TABLES["numpy"].items():
         with warnings.catch_warnings(action="ignore"):
             assert not hasattr(np, old.removeprefix("numpy."))
         root, _, name = new.removeprefix("-").partition(".")
@@ -368,10 +368,10 @@ def test_tensorflow_and_keras_lack_the_old_names_and_have_the_new_ones():
             found = getattr(found, part, None)
         return found is not None
 
-    for old, new in tables.TENSORFLOW.items():
+    for old, new in names.TABLES["tensorflow"].items():
         assert has(new), new
         assert not has(old), old
-    for new in tables.KERAS.values():
+    for new in names.TABLES["keras"].values():
         assert new.startswith('"') or has(new), new
         if new.startswith('"'):
             keras.losses.Huber(reduction=new.strip('"'))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import pathlib
 
 from tfrl import imports
@@ -15,28 +16,12 @@ from tfrl import imports
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The libraries whose programs are moved, and tfrl for programs that are half moved.
 LIBRARIES = ("tf_agents", "acme", "reverb", "tfrl")
-# Packages whose imports are renamed.
-_PACKAGES = {
-    "tf_agents": "tfrl",
-    "acme": "tfrl.acme",
-    "reverb": "tfrl.replay_service",
-    "gym": "gymnasium",
-    "tf_keras": "keras",
-    **{
-        f"tensorflow.python.keras.{part}": f"tensorflow.keras.{part}"
-        for part in ("activations", "layers", "losses", "models", "optimizers")
-    },
-}
-_CANONICAL = {
-    "tensorflow.compat.v1.keras": "keras",
-    "tensorflow.compat.v2.keras": "keras",
-    "tensorflow.compat.v2": "tensorflow",
-    "tensorflow.python.keras": "keras",
-    "tensorflow.keras": "keras",
-    "tensorflow.losses": "keras.losses",
-    "tensorflow.optimizers": "keras.optimizers",
-    **_PACKAGES,
-}
+# What has become of names, by their canonical ones. `packages` are the packages whose
+# imports are renamed, `spellings` those that only have another canonical name,
+# `installed_apart` those that came with TF-Agents or Acme, and not with tfrl.
+TABLES = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
+_PACKAGES: dict[str, str] = TABLES["packages"]
+_CANONICAL: dict[str, str] = {**TABLES["spellings"], **_PACKAGES}
 
 
 def _replaced(name: str, table: dict[str, str]) -> str:
@@ -81,6 +66,12 @@ def moved(name: str, table: dict[str, str], *, is_exact: bool) -> str | None:
                     return renamed(name.removesuffix(rest) + new[len(root) :])
             return new
     return None
+
+
+def remark(name: str) -> str | None:
+    """Returns what a person must write otherwise for a canonical name, or None."""
+    absent = TABLES["absent"]
+    return next((absent[part] for part in prefixes(name) if part in absent), None)
 
 
 def file_of(module: str) -> pathlib.Path | None:

@@ -8,20 +8,10 @@ from typing import Any
 
 import libcst as cst
 
+from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, argument, arguments, text_in
 from tfrl.migrate.rules import gym_values
 
-_NEWEST = {
-    name: version
-    for version, environments in {
-        1: "Pendulum FrozenLake FrozenLake8x8 Blackjack CliffWalking",
-        3: "LunarLander LunarLanderContinuous BipedalWalker BipedalWalkerHardcore "
-        "CarRacing",
-        4: "Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum "
-        "InvertedPendulum Pusher Reacher Swimmer Taxi Walker2d",
-    }.items()
-    for name in environments.split()
-}
 _LOADERS = (
     "gymnasium.make",
     "tfrl.environments.suite_gym.load",
@@ -53,7 +43,7 @@ class Identifiers(Rule):
         """See the base class."""
         text = text_in(original)
         name, dash, version = text.rpartition("-v")
-        newest = _NEWEST.get(name)
+        newest = names.TABLES["versions"].get(name)
         if newest and dash and version.isdigit() and int(version) < newest:
             new = f"{name}-v{newest}"
         elif dash and not newest and _ATARI.fullmatch(text):

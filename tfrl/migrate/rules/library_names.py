@@ -8,7 +8,6 @@ import libcst as cst
 
 from tfrl.migrate import names
 from tfrl.migrate.rule import File, Rule, argument, code, text_in, text_of
-from tfrl.migrate.rules import tables
 
 # The imports that keep the name by which a program uses a package.
 _KEPT = {
@@ -199,7 +198,7 @@ class KerasNames(MovedNames):
 
     name = "keras-names"
     page = "from_tf_agents#changes-in-the-dependencies"
-    table = tables.KERAS
+    table = names.TABLES["keras"]
 
 
 class OldTensorFlow(MovedNames):
@@ -217,7 +216,7 @@ class OldTensorFlow(MovedNames):
 
     name = "tensorflow-1-names"
     page = "from_tf_agents#changes-in-the-dependencies"
-    table = tables.TENSORFLOW
+    table = names.TABLES["tensorflow"]
 
 
 class NumpyNames(MovedNames):
@@ -233,7 +232,7 @@ class NumpyNames(MovedNames):
 
     name = "numpy-names"
     page = "migrate#numpy"
-    table = tables.NUMPY
+    table = names.TABLES["numpy"]
 
 
 class GymNames(MovedNames):
@@ -248,7 +247,7 @@ class GymNames(MovedNames):
 
     name = "gym-names"
     page = "migrate#gym"
-    table = tables.GYM
+    table = names.TABLES["gym"]
 
 
 class GinNames(MovedNames):
@@ -312,8 +311,8 @@ class AbsentNames(Rule):
         """See the base class."""
         for name in self._used(original, file):
             root = name.partition(".")[0]
-            if root in tables.PACKAGES and not isinstance(original, cst.Attribute):
-                package = tables.PACKAGES[root]
+            package = names.TABLES["installed_apart"].get(root)
+            if package and not isinstance(original, cst.Attribute):
                 file.note(self.name, f"tfrl brings no {root}: pip install {package}.")
             if root == "keras" and root in file.own:
                 file.note(
@@ -344,6 +343,4 @@ def _absence(name: str) -> str:
     """Returns what to write instead of a name that there is not; "" for others."""
     known = names.canonical(name)
     is_ours = known.partition(".")[0] == "tfrl"
-    return (
-        (is_ours and names.explanation(new_place(name))) or tables.remark(known) or ""
-    )
+    return (is_ours and names.explanation(new_place(name))) or names.remark(known) or ""

@@ -1,7 +1,7 @@
 """The columns of a run's log: what each number is called, and what it means.
 
 `columns.csv` is the one list of them. The log takes the tags in TensorBoard from it,
-the readers of `diagnostics.jsonl` what a value may be, and the page about logs its table.
+the readers of `diagnostics.jsonl` what a value may be, and the page about logs a table.
 
 >>> from tfrl.train.runs import columns
 >>> columns.find("actor_gradient_norm").text

@@ -133,6 +133,7 @@ def _rows(place: pathlib.Path) -> list[dict]:
         config["num_environment_steps"],
         _EVALUATIONS,
         None,
+        config["env"],
     )
     recipes = [plan.recipe_of(trial.params, config["seed"]) for trial in study.trials]
     return [plan.row(dict(each.settings), "a trial") for each in recipes]

@@ -196,7 +196,7 @@ def _sweep(*words: str) -> Callable[[pathlib.Path], None]:
 def _tune(folder: pathlib.Path) -> None:
     import tfrl
 
-    tfrl.tune("dqn", "CartPole-v1", trials=1, num_evaluations=1, logdir=folder / "new")
+    tfrl.tune("dqn", trials=1, num_evaluations=1, logdir=folder / "new")
 
 
 def _replay(folder: pathlib.Path) -> None:

@@ -35,7 +35,7 @@ def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     score_recordings.make(recording, lambda: False)
     assert recording.path.read_text() == "frames"
     assert (tmp_path / "replay.tfrecord.spec").read_text() == "frames"
-    assert done == ["tfrl.experiments.child", "tfrl"] * 2
+    assert done == ["tfrl.experiments.children", "tfrl"] * 2
 
 
 @pytest.mark.parametrize("discount", [0.0, 1.0])

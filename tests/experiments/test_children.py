@@ -85,7 +85,7 @@ def test_the_recipe_of_a_run_makes_the_same_algorithm(tmp_path):
     dqn = tfrl.DQN("Acrobot-v1", gamma=0.9, seed=3)
     dqn.train_for(500)
     job = children.ChildRun(tmp_path / "run", dqn.recipe(), {"films": False}).job()
-    assert job.module == "tfrl.experiments.child"
+    assert job.module == "tfrl.experiments.children"
     written = json.loads(pathlib.Path(*job.arguments).read_text())
     assert written["options"] == {"films": False}
     made = Recipe.from_json(written["recipe"]).make()

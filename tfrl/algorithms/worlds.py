@@ -204,6 +204,7 @@ class World:
                 isinstance(value, str)
                 or conversion.is_environment(value)
                 or callable(value)
+                or isinstance(value, environments.native.Dynamics)
             ):
                 raise TypeError(
                     f"{argument}: got a {type(value).__name__}, expected the name of "

@@ -100,7 +100,7 @@ def _run(kind: type[Builder], given: flags.FlagValues) -> None:
     searched = _searched(kind, given)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()
-    plan.Plan(recipe, steps, given.num_evaluations, searched)
+    plan.Plan(recipe, steps, given.num_evaluations, searched, recipe.environment)
     study.find_class("sampler", given.sampler)
     study.find_class("pruner", given.pruner)
     # Each processor trains its share of the slots in a thread of TensorFlow's; 0 makes
@@ -115,13 +115,11 @@ def _run(kind: type[Builder], given: flags.FlagValues) -> None:
     }
     with program.resumable():
         result = tune.tune(
-            kind,
-            recipe.environment,
+            recipe.make(),
             num_environment_steps=steps,
             search=searched,
             pruner=given.pruner if given["pruner"].present else None,
             logdir=folder,
-            settings=recipe.settings,
             progress=not given.quiet,
             **values,
         )

@@ -1,18 +1,21 @@
 """Trains runs in separate processes, as many at a time as there are processors.
 
 Each has a folder and is an ordinary run, which resumes by itself, so the program can be
-killed and started again. Its recipe is in recipe.json there, its output in output.txt.
+killed and started again. Its recipe is in recipe.json there, which
+`python -m tfrl.experiments.children FILE` reads, its output in output.txt.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrl.algorithms.recipe import Recipe
-from tfrl.system import files, interrupts, jobs
+from tfrl.experiments import single
+from tfrl.system import files, interrupts, jobs, threads
 
 
 class ChildRun(NamedTuple):
@@ -28,7 +31,7 @@ class ChildRun(NamedTuple):
     folder: pathlib.Path
     recipe: Recipe
     options: Mapping[str, Any]
-    module: str = "tfrl.experiments.child"
+    module: str = "tfrl.experiments.children"
 
     @property
     def output(self) -> pathlib.Path:
@@ -96,3 +99,18 @@ def check(runs: Sequence[ChildRun], statuses: Sequence[int | None]) -> None:
             f"{len(failed)} of {len(runs)} runs failed; the end of these files says "
             f"why: {files}. The same command tries them again."
         )
+
+
+def main() -> None:
+    """Trains the run of a recipe.json, in the folder of the file."""
+    threads.set_up()
+    path = pathlib.Path(sys.argv[1])
+    job = json.loads(path.read_text(encoding="utf-8"))
+    recipe = Recipe.from_json(job["recipe"])
+    result = single.train(recipe, path.parent, **job["options"])
+    if result is not None and not (result.finished or result.stopped_by):
+        sys.exit(interrupts.exit_status())
+
+
+if __name__ == "__main__":
+    main()

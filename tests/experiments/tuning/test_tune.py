@@ -52,10 +52,10 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
         "logdir": folder,
         "slots": 2,
         "best": 2,
-        "environment_name": "Mine-v0",
-        **SMALL,
     }
-    result = tfrl.tune(tfrl.DQN, DYNAMICS, trials=3, seeds=2, **arguments)
+    own = {"environment_name": "Mine-v0", **SMALL}
+    dqn = tfrl.DQN(DYNAMICS, **own)
+    result = tfrl.tune(dqn, trials=3, seeds=2, **arguments)
     said = capsys.readouterr().err
     assert "3 trials of 12 iterations: 2 at a time in one program" in said
     assert said.count("\nTrial ") == 3
@@ -88,13 +88,12 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
     assert "# dqn on Mine-v0" in text
     assert "| learning_rate | 0.0001..0.01:log | " in text
     # Another call adds no trial, and other settings are refused.
-    again = tfrl.tune(tfrl.DQN, DYNAMICS, trials=3, seeds=2, **arguments)
+    again = tfrl.tune(dqn, trials=3, seeds=2, **arguments)
     assert drawn(again) == drawn(result)
     assert again.row == result.row
+    other = tfrl.DQN(DYNAMICS, **{**own, "batch_size": 4})
     with pytest.raises(tfrl.train.RunDirectoryError, match="batch_size"):
-        tfrl.tune(
-            tfrl.DQN, DYNAMICS, trials=3, seeds=2, **{**arguments, "batch_size": 4}
-        )
+        tfrl.tune(other, trials=3, seeds=2, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,10 @@ def test_wrong_arguments_are_errors(arguments, error):
 
 def test_an_environment_without_a_name_cannot_be_in_processes():
     with pytest.raises(TypeError, match="got a function for trials in processes, whic"):
-        tfrl.tune("dqn", lambda: gymnasium.make("CartPole-v1"))
+        tfrl.tune(tfrl.DQN(lambda: gymnasium.make("CartPole-v1")))
+    dqn = tfrl.DQN("CartPole-v1", network=lambda *_: None)
+    with pytest.raises(ValueError, match=r"^algorithm: got one with parts of a "):
+        tfrl.tune(dqn)
 
 
 COMMAND = [

@@ -51,7 +51,7 @@ class Plan:
         num_environment_steps: int | None,
         num_evaluations: int,
         search: search_lib.Given,
-        environment: Any = None,
+        environment: Any,
     ) -> None:
         """Checks the arguments; see `tune.tune`. Imports no TensorFlow.
 
@@ -60,9 +60,14 @@ class Plan:
           num_environment_steps: The length of a run; None for its `num_iterations`.
           num_evaluations: The number of evaluations of a run.
           search: See `search.fields`.
-          environment: The environment, if the recipe has no name for it.
+          environment: The environment, or its name.
         """
         kind = recipe.algorithm
+        if recipe.own_parts:
+            raise ValueError(
+                f"algorithm: got one with parts of a program's own, {recipe.own_parts},"
+                " expected settings alone; write a loop over trials of Optuna."
+            )
         if kind.is_offline:
             raise ValueError(
                 f"algorithm: got {kind.name!r}, which learns from recorded data, "

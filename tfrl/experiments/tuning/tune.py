@@ -12,7 +12,8 @@ import json
 import pathlib
 import statistics
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
@@ -21,10 +22,8 @@ from tfrl.algorithms.settings import COUNT, integer
 from tfrl.compilation import processors
 from tfrl.experiments import one_program
 from tfrl.experiments.tuning import plan as plan_lib
-from tfrl.experiments.tuning import processes as processes_lib
-from tfrl.experiments.tuning import report
+from tfrl.experiments.tuning import runners
 from tfrl.experiments.tuning import search as search_lib
-from tfrl.experiments.tuning import slots as slots_lib
 from tfrl.experiments.tuning import study as study_lib
 from tfrl.system import files, log
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from tfrl.algorithms.builder import Builder
 
+_MOST = 20  # Trials in the table.
 _OUTPUTS = ("study.log", "best.json", "report.md")
 
 
@@ -57,8 +57,7 @@ class TuningResult:
 
 
 def tune(
-    algorithm: str | type[Builder],
-    environment: Any = None,
+    algorithm: str | type[Builder] | Builder,
     *,
     trials: int = 64,
     num_environment_steps: int | None = None,
@@ -74,17 +73,13 @@ def tune(
     processes: int | None = None,
     logdir: str | pathlib.Path | None = None,
     overwrite: bool = False,
-    environment_name: str = "",
-    preset: str = "",
-    settings: Mapping[str, Any] | None = None,
     progress: bool = True,
-    **values: Any,
 ) -> TuningResult:
     """Searches the settings of an algorithm for an environment; needs `tfrl[tune]`.
 
     ```python
     found = tfrl.tune(
-        tfrl.DQN, "CartPole-v1", trials=32, num_environment_steps=20_000,
+        tfrl.DQN("CartPole-v1"), trials=32, num_environment_steps=20_000,
         search={"learning_rate": "1e-4..1e-2:log", "gamma": None}, logdir="tuned",
     )
     dqn = tfrl.DQN("CartPole-v1", settings=found.settings).learn()
@@ -96,10 +91,10 @@ def tune(
     continues the same trials, even after its process was killed.
 
     Args:
-      algorithm: The class, such as `tfrl.SAC`, or its name.
-      environment: The name of an environment, or the `environments.native.Dynamics` of
-        your own environment, for trials in one program. None for the algorithm's usual
-        one.
+      algorithm: The algorithm, such as `tfrl.SAC("Pendulum-v1", batch_size=64)`, with
+        the settings that are not searched; or its class or name, for its usual
+        environment. For trials in one program its environment may be a
+        `environments.native.Dynamics` of your own.
       trials: The number of trials.
       num_environment_steps: The steps of a run, rounded up so that evaluations are
         evenly spaced; None for the length that the settings give.
@@ -119,12 +114,7 @@ def tune(
         None for as many as there are processors.
       logdir: The folder of all outputs; None keeps none.
       overwrite: Whether to remove the outputs of an earlier tuning first.
-      environment_name: The environment's name, if `environment` is not a name.
-      preset: See `Algorithm`.
-      settings: All settings that are not searched; None for the usual ones of the
-        environment, changed by `values`.
       progress: Whether to print a line for each trial.
-      **values: Settings, see `Algorithm`.
 
     Raises:
       ImportError: Optuna is not installed.
@@ -135,27 +125,17 @@ def tune(
       KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
     kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
-    if environment is None:
-        environment = kind.environment_name
-    # Dynamics are no environment yet.
-    given = None if isinstance(environment, str) else lambda: environment
-    arguments: dict[str, Any] = {
-        "environment_name": environment_name,
-        "preset": preset,
-        "settings": settings,
-    }
-    made = kind(given or environment, **arguments, **values)
+    made = kind() if isinstance(kind, type) else kind
+    environment = made.own_environment
+    environment = made.environment_name if environment is None else environment
     growing = {"trials": trials, "best": best, "seeds": seeds}
     numbers = {"trials": trials, "num_evaluations": num_evaluations, "slots": slots}
     for each, number in {**numbers, "seeds": seeds}.items():
         COUNT(each, number, remedy="raise it")
     integer(0)("best", best, remedy="raise it")
+    recipe = recipe_lib.Recipe.of_algorithm(made)
     plan = plan_lib.Plan(
-        recipe_lib.Recipe.of_algorithm(made),
-        num_environment_steps,
-        num_evaluations,
-        search,
-        given,
+        recipe, num_environment_steps, num_evaluations, search, environment
     )
     with contextlib.ExitStack() as stack:
         if logdir is None:
@@ -183,11 +163,11 @@ def tune(
         why = one_program.obstacle(made, environment, plan.searched)
         if not why:
             number = min(slots, trials)
-            runner: Any = slots_lib.Slots(plan, environment, number)
+            runner: Any = runners.Slots(plan, environment, number)
             how = "in one program, compiled once"
         else:
             number = processes or processors.number()
-            runner = processes_lib.Processes(plan, environment, folder / "runs", number)
+            runner = runners.Processes(plan, environment, folder / "runs", number)
             how = f"in processes, since {why}"
         length = plan.recipe_of({}).settings["num_iterations"]
         say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
@@ -196,7 +176,7 @@ def tune(
         result = _result(plan, study, returns)
         for path, text in (
             ("best.json", json.dumps(result.row, indent=2) + "\n"),
-            ("report.md", report.text(study, result.row, plan.searched, returns)),
+            ("report.md", report_text(study, result.row, plan.searched, returns)),
         ):
             files.write_text(folder / path, text)
     return result
@@ -227,3 +207,65 @@ def _result(
     defaults = {**plan.recipe.algorithm.defaults(), "seed": settings["seed"]}
     changed = {k: v for k, v in settings.items() if v != defaults[k]}
     return TuningResult(study, plan.row(changed, source), settings, values, returns)
+
+
+def report_text(
+    study: optuna.Study,
+    row: Mapping[str, Any],
+    searched: Mapping[str, Any],
+    returns: Mapping[int, Mapping[int, float]],
+) -> str:
+    """Returns the report.
+
+    Args:
+      study: Optuna's study.
+      row: The best settings, as the fields of a `presets.Preset`.
+      searched: The range of each field.
+      returns: The last mean return with other seeds, by trial and seed.
+    """
+    trials = study.get_trials(deepcopy=False)
+    states = [trial.state.name.lower() for trial in trials]
+    counts = ", ".join(f"{states.count(s)} {s}" for s in sorted(set(states)))
+    importance = _importance(study)
+    fields = [
+        (name, search_lib.text(each), importance.get(name, ""))
+        for name, each in searched.items()
+    ]
+    ended = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    best = []
+    for trial in sorted(ended, key=lambda trial: -trial.value)[:_MOST]:
+        others = list(returns.get(trial.number, {}).values())
+        mean = statistics.mean(others) if others else ""
+        drawn = [trial.params[name] for name in searched]
+        best.append((trial.number, trial.value, mean, *drawn))
+    return "\n".join(
+        [
+            f"# {row['algorithm']} on {row['environment']}\n",
+            f"{row['source'].capitalize()}. {len(trials)} trials: {counts}.\n",
+            *_table(("field", "range", "importance"), fields),
+            "\nThe best trials, with their mean return over other seeds:\n",
+            *_table(("trial", "return", "other seeds", *searched), best),
+            "",
+        ]
+    )
+
+
+def _importance(study: optuna.Study) -> dict[str, float]:
+    """Returns Optuna's importance of each field; none if it cannot say."""
+    import optuna
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found: dict[str, float] = optuna.importance.get_param_importances(study)
+            return found
+        except (ValueError, RuntimeError):  # Too few trials.
+            return {}
+
+
+def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
+    short = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in rows
+    ]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *short)]

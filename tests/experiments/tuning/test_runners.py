@@ -1,16 +1,21 @@
-"""Runs in the slots of one program: what may differ, and what they come to."""
+"""Runs of tuning: in the slots of one program, and in processes that end or fail."""
 
 import dataclasses
+import math
+import os
+import signal
 
 import numpy as np
 import pytest
 
+import tfrl
 from tfrl import train
 from tfrl.algorithms import bandits, registry
 from tfrl.bandits.environments import loading as bandit_loading
 from tfrl.environments import native
 from tfrl.experiments.tuning import plan as plan_lib
-from tfrl.experiments.tuning import slots as slots_lib
+from tfrl.experiments.tuning import runners
+from tfrl.system import interrupts, jobs
 from tfrl.utils import variables
 
 SMALL = {
@@ -61,8 +66,8 @@ def dynamics_of(name):
 
 def slots_of(name, number=1, **values):
     recipe = registry.find(name)(settings=settings_of(name, **values)).recipe()
-    plan = plan_lib.Plan(recipe, None, EVALUATIONS, None)
-    return slots_lib.Slots(plan, dynamics_of(name), number)
+    plan = plan_lib.Plan(recipe, None, EVALUATIONS, None, recipe.environment)
+    return runners.Slots(plan, dynamics_of(name), number)
 
 
 def other_values(name):
@@ -136,3 +141,77 @@ def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     first = [value for name, _, value, _ in seen if name == "0"]
     last = [value for name, _, value, _ in seen if name == "4"]
     assert first == last
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+EVALUATIONS = {"iteration": "10", "evaluation_return": "5.0"}
+
+
+@pytest.fixture
+def in_processes(tmp_path, monkeypatch):
+    """Returns what two runs report whose processes end with a status."""
+    recipe = tfrl.DQN("CartPole-v1", num_iterations=20).recipe()
+    planned = plan_lib.Plan(recipe, None, 2, "gamma", recipe.environment)
+    made = runners.Processes(planned, "CartPole-v1", tmp_path, number=2)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    rows = []
+    monkeypatch.setattr(runners.run_files, "read_metrics", lambda _: rows)
+
+    def start(statuses, reported, before_the_end=lambda: None, evaluated=()):
+        def run_all(made, most, is_stopped, on_end, *, ends_early):
+            for number, job in enumerate(made):
+                rows[:] = evaluated
+                job.output.with_name("metrics.csv").write_text("read by `read_metrics`")
+                ends_early(number)
+            before_the_end()
+            for number, status in enumerate(statuses):
+                on_end(number, status)
+            return statuses
+
+        def report(run, number, value):
+            reported.append((run.name, number, value))
+            return value is not None and math.isfinite(value)
+
+        runs = iter(plan_lib.TunedRun(f"run_{i}", i, {"gamma": 0.9}) for i in range(2))
+        monkeypatch.setattr(jobs, "run_all", run_all)
+        made.run(lambda: next(runs, None), report)
+
+    return start
+
+
+def test_a_run_that_failed_is_reported_after_its_evaluations(in_processes):
+    reported = []
+    in_processes([1, -9], reported, evaluated=[EVALUATIONS])
+    assert sorted(reported) == [
+        (name, *rest) for name in ("run_0", "run_1") for rest in ((1, 5.0), (2, None))
+    ]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_runs_that_a_signal_to_the_search_has_stopped_report_nothing(
+    in_processes, number
+):
+    reported = []
+    meaning = KeyboardInterrupt if number == signal.SIGINT else interrupts.Terminated
+    statuses = [128 + signal.SIGTERM, 1]  # An interrupted import may end with 1.
+    with pytest.raises(meaning):
+        in_processes(statuses, reported, lambda: os.kill(os.getpid(), number))
+    assert reported == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("of", [lambda x: -x, lambda x: 128 + x], ids=["killed", "own"])
+def test_a_run_that_was_told_to_stop_alone_has_not_failed(in_processes, number, of):
+    reported = []
+    with pytest.raises(
+        RuntimeError, match=r"1 of 2 runs .*run_1.output\.txt\. The sam"
+    ):
+        in_processes([1, of(number)], reported)
+    assert reported == [("run_0", 1, None)]
+
+
+def test_a_run_that_was_pruned_and_so_told_to_stop_is_at_its_end(in_processes):
+    reported = []
+    ends = [{**EVALUATIONS, "evaluation_return": "nan"}]
+    in_processes([143, 143], reported, evaluated=ends)
+    assert len(reported) == 2

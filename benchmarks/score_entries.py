@@ -47,11 +47,16 @@ class Entry:
         kind, preset = registry.find(self.algorithm), presets.named(self.preset)
         values = registry.settings_of(kind, preset)
         if not self._is_own:
-            own = kind.setting_fields()
+            own = kind.run_fields()
             values = {**registry.find(preset.algorithm).defaults(), **preset.settings}
             values = {name: value for name, value in values.items() if name in own}
         fixed = {"env": preset.environment, "algorithm": self.algorithm}
-        return {**fixed, **kind.defaults(), **values, **self.changes}
+        made = {**fixed, **kind.defaults(), **values, **self.changes}
+        # An environment's option that is at its default is no part of a recipe.
+        for name in kind.run_fields().keys() - kind.setting_fields().keys():
+            if made.get(name) == kind.run_fields()[name].default:
+                del made[name]
+        return made
 
     @property
     def _is_own(self) -> bool:

@@ -116,11 +116,11 @@ def _settings(arguments: str) -> Iterator[str]:
 
 
 def _common(_: str) -> Iterator[str]:
-    """Yields the table of the settings that all algorithms have."""
+    """Yields the table of the settings of all algorithms, and of environments."""
     from tfrl.algorithms import mixins
 
     yield from (_row("setting", "default", "meaning"), "|---|---|---|")
-    for name, field in mixins.Networks.setting_fields().items():
+    for name, field in mixins.Networks.run_fields().items():
         yield _row(f"`{name}`", _shown(field.default), field.metadata["text"])
 
 

@@ -234,8 +234,8 @@ def test_a_registered_environment_is_made_to_learn_its_kind(algorithm, row):
 @pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)
 def test_a_row_names_fields_that_it_changes(preset):
     kind = registry.find(preset.algorithm)
-    made, defaults = kind(settings=preset.settings).settings, kind.defaults()
-    assert all(made[name] != defaults[name] for name in preset.settings)
+    made, fields = kind(settings=preset.settings).settings, kind.run_fields()
+    assert all(made[name] != fields[name].default for name in preset.settings)
     if preset.actors is not None:
         actors.ActorSettings(**preset.actors)
     if preset.family:

@@ -17,6 +17,7 @@ CLASSES = {name: registry.find(name) for name in registry.CLASSES}
 FIELDS = {
     **{name: kind.setting_fields() for name, kind in CLASSES.items()},
     "actors": actors.ActorSettings.setting_fields(),
+    "options": tfrl.LinUCB.run_fields(),
 }
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**20
@@ -189,6 +190,8 @@ def set_one(name, value):
     kind = next(k for k, fields in FIELDS.items() if name in fields)
     if kind == "actors":
         actors.ActorSettings(**{name: value})
+    elif kind == "options":
+        tfrl.DQN(**{name: value})
     else:
         CLASSES[kind](settings={name: value})
 

@@ -102,7 +102,7 @@ def test_what_cannot_be_loaded_is_an_error(recorded, arguments, message):
 
 
 def test_a_name_of_an_experiment_is_an_environment(recorded):
-    made = suites.load("bsuite/catch/0", 2, suites.Options())
+    made = suites.load("bsuite/catch/0", 2)
     assert made.batch_size == 2
     assert made.reset().observation.shape == (2, 10, 5)
     assert recorded == []

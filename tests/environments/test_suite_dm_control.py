@@ -82,7 +82,7 @@ def make():
     from dm_control import suite
     return suite.load("cartpole", "balance")
 
-suites.load(make, 1, suites.Options())
+suites.load(make, 1)
 import tensorflow as tf
 print(tf.function(lambda x: 2 * x, jit_compile=True)(tf.ones([])))
 """
@@ -90,7 +90,7 @@ print(tf.function(lambda x: 2 * x, jit_compile=True)(tf.ones([])))
 
 
 def test_a_batch_by_its_name():
-    environment = suites.load("dm_control/ball_in_cup-catch", 2, suites.Options())
+    environment = suites.load("dm_control/ball_in_cup-catch", 2)
     assert environment.batch_size == 2
     assert environment.reset().observation["position"].shape == (2, 4)
     single = suite_dm_control.load_task("dm_control/cartpole-balance")
@@ -101,8 +101,7 @@ def test_a_batch_by_its_name():
 
 
 def test_an_action_is_repeated_in_each_member_of_a_batch():
-    options = suites.Options(action_repeat=3)
-    repeated = suites.load("dm_control/cartpole-balance", 2, options)
+    repeated = suites.load("dm_control/cartpole-balance", 2, action_repeat=3)
     each = suite_dm_control.load("cartpole", "balance")
     repeated.seed(7)
     assert time_limits.find(repeated) == 334  # Of 1,000 steps.
@@ -126,7 +125,7 @@ def test_an_action_is_repeated_in_each_member_of_a_batch():
     assert number == 334
     assert time_step.discount.tolist() == [1, 1]  # A time limit is no termination.
     with pytest.raises(ValueError, match=r"action_repeat: expected .*, got 0"):
-        suites.check_repeats("dm_control/cartpole-balance", 0)
+        tfrl.SAC("dm_control/cartpole-balance", action_repeat=0)
 
 
 def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):

@@ -1,6 +1,7 @@
 """The suites that names belong to, and a suite that a user adds."""
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -12,13 +13,19 @@ import pytest
 import tfrl
 from tests.environments.endless import Endless, limited
 from tests.forks import REPOSITORY
-from tfrl.algorithms import worlds
+from tfrl.algorithms import recipe, worlds
 from tfrl.environments import native, suites
+from tfrl.utils import number_checks
 
 MODULE = """
 import gymnasium
 from tests.environments.endless import limited
 from tfrl.environments import suites
+from tfrl.utils import number_checks
+
+
+def at_least_1(name, value, *, remedy):
+    number_checks.check_integer(name, value, minimum=1, remedy=remedy)
 
 
 def check(name):
@@ -30,8 +37,9 @@ def check(name):
 suites.add(
     suites.Suite(
         matches=lambda name: name.startswith("mysuite/"),
-        load=lambda name: limited(9),
+        load=lambda name, limit: limited(limit),
         check=check,
+        options={"limit": suites.Option("Steps.", at_least_1, 9)},
     )
 )
 """
@@ -121,21 +129,40 @@ def test_a_class_trains_and_evaluates_in_a_suite_that_a_user_adds(add):
     assert world.facts()["time_limit"] == 9
 
 
-def test_a_suite_can_make_a_batch_that_is_filmed(add):
+fast = suites.Option(
+    "How fast.",
+    functools.partial(number_checks.check_choice, choices=("slow", "fast")),
+    "slow",
+)
+
+
+def test_a_suite_makes_a_batch_with_options_of_its_own_that_is_filmed(add):
     given = []
 
-    def load_batch(name, num_envs, options):
+    def load_batch(name, num_envs, **options):
         given.append((name, num_envs, options))
         member = [tfrl.environments.suite_gym.wrap_env(Endless())]
         return tfrl.environments.BatchedPyEnvironment(member * num_envs)
 
-    add(suites.Suite(matches=is_own, load_batch=load_batch, films=True))
-    algorithm = tfrl.DQN("mysuite/a", num_envs=3, grid_observations="image")
+    size = functools.partial(number_checks.check_integer, minimum=1)
+    options = {"size": suites.Option("Size.", size, 5), "speed": fast}
+    own = {"load_batch": load_batch, "options": options, "films": True}
+    add(suites.Suite(matches=is_own, **own))
+    algorithm = tfrl.DQN("mysuite/a", num_envs=3, size=7, speed="slow")
+    assert algorithm.options == {"size": 7}
     assert algorithm.environment.batch_size == 3
-    options = suites.Options(is_training=True, grid_observations="image")
-    assert given == [("mysuite/a", 3, options)]
+    made = {"is_training": True, "size": 7, "speed": "slow"}
+    assert given == [("mysuite/a", 3, made)]
     assert algorithm.world.make_film() is not None
-    assert not given[-1][2].is_training
+    assert given[-1][2] == {**made, "is_training": False}
+    again = recipe.Recipe.from_json(recipe.Recipe.of_algorithm(algorithm).to_json())
+    assert again.make().options == {"size": 7}
+    with pytest.raises(ValueError, match=r"^size: expected an integer .*, got 0; set"):
+        tfrl.DQN("mysuite/a", size=0)
+    with pytest.raises(
+        ValueError, match=r"^speed: expected one of 'slow', 'fast', got"
+    ):
+        tfrl.DQN("mysuite/a", speed="none")
 
 
 @pytest.mark.parametrize("name", ["mysuite/short", ""])
@@ -150,13 +177,13 @@ def test_actions_are_repeated_in_suites_of_single_environments(add, name):
 
 @pytest.mark.parametrize("given", ["Hopper-v5", "CartPole-v1", Endless()])
 def test_other_actions_are_not_repeated(given):
-    algorithm = tfrl.PPO(given, action_repeat=2)
     with pytest.raises(
-        ValueError, match=r"action_repeat: got 2 for .*, expected 1, or"
+        ValueError,
+        match=r"action_repeat: got 2 for .*, expected 1, or an environment that has "
+        r"this option\. Steps per action; for dm_control, bsuite and functions",
     ):
-        algorithm.build()
-    algorithm.action_repeat = 1
-    algorithm.build()
+        tfrl.PPO(given, action_repeat=2).build()
+    tfrl.PPO(given, action_repeat=1).build()
 
 
 def test_a_suite_of_dynamics_is_trained_in_by_one_program(add):
@@ -227,13 +254,23 @@ def test_the_command_checks_a_name_of_an_installed_suite(package):
     assert "got 'mysuite/tusk', expected mysuite/short." in wrong.stderr
     discrete = run(package, "sac", "--env=mysuite/short")
     assert "whose actions are discrete, but SAC" in discrete.stderr
+    limit = run(package, "ppo", "--env=mysuite/short", "--limit=0")
+    assert "limit: expected an integer of at least 1, got 0; set --limit." in (
+        limit.stderr
+    )
+    for_another = run(package, "ppo", "--limit=4")
+    assert "--limit: unknown flag" in for_another.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mysuite/short", "mysuite:mysuite/short"])
 def test_the_command_trains_in_an_installed_suite(package, name):
-    done = run(*(package, "ppo", f"--env={name}", "--num_iterations=1", "--logdir=run"))
+    words = "ppo", f"--env={name}", "--limit=4", "--num_iterations=1", "--logdir=run"
+    done = run(package, *words)
     assert done.returncode == 0, done.stderr
+    fields = json.loads((package / "run" / "config.json").read_text())
+    assert fields["env_options"] == {"limit": 4}
+    assert run(package, *words).returncode == 0  # It resumes.
     assert (package / "run" / "policy" / "saved_model.pb").exists()
     assert (package / "run" / "final_policy").exists()
 

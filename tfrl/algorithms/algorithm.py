@@ -72,7 +72,8 @@ class Algorithm(Builder):
         `tfrl list settings` lists the presets.
       settings: Settings by name, as the attribute `settings` of another one, instead of
         a preset's.
-      **values: Settings, which go before those of the preset.
+      **values: Settings, which go before those of the preset, and options of the
+        environment, such as `emulator` of Atari's games; see `suites.Option`.
 
     Raises:
       TypeError: There is no such setting, or `environment` is not an environment.
@@ -90,6 +91,7 @@ class Algorithm(Builder):
       is_offline: Whether it learns from recorded data, and steps no environment.
       takes_masks: Whether its agent takes masks of one discrete action.
       preset: The preset whose settings it takes; None if there is none.
+      options: The options of the environment that are not at their defaults, by name.
     """
 
     @other_words.explained

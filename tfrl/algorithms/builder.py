@@ -105,8 +105,13 @@ class Builder(registry.Named):
         made = self.given_settings
         if made is None:
             made = self._settings_for(probe, values)
-        self.set_all({**made, **values})
-        for sentence in self.idle(values):
+        every, own = {**made, **values}, self.setting_fields()
+        if isinstance(environment, str) and every.keys() - self.run_fields().keys():
+            suites.find(environment)  # Its module may bring a suite with options.
+        options = every.keys() & self.run_fields().keys() - own.keys()
+        self.options = worlds.chosen_options({name: every[name] for name in options})
+        self.set_all({name: x for name, x in every.items() if name not in options})
+        for sentence in self.idle(name for name in values if name in own):
             log.info(f"{self.title}: {sentence}.")
         self.world = worlds.World(
             probe.environment,
@@ -177,6 +182,11 @@ class Builder(registry.Named):
                 f"batch of {num_envs}; leave it out, or give a function that makes one."
             )
         return {**made, **self.fitted({**self.defaults(), **made, **values}, num_envs)}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of all settings, and of `options`, by name."""
+        return {**super().settings, **self.options}
 
     def is_made(self) -> bool:
         """Whether parts are made, so that settings stay as they are."""
@@ -408,6 +418,7 @@ class Builder(registry.Named):
         if not isinstance(name, str):
             return
         space = suites.find_action_space(name)
+        suites.check_options(name, self.options)
         if not self.settings.get("num_action_bins"):
             spaces.check_space(space, type(self), name)
 

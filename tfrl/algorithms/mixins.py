@@ -64,21 +64,6 @@ class Networks(Activation):
         check_convolutions,
         default=(),
     )
-    emulator: str = field(
-        "Several Atari games: ale-py on threads, or gymnasium in processes.",
-        one_of("ale-py", "gymnasium"),
-        default="ale-py",
-    )
-    grid_observations: str = field(
-        "MiniGrid's observations: flat, or image without the text.",
-        one_of("flat", "image"),
-        default="flat",
-    )
-    action_repeat: int = field(
-        "Steps per action; for dm_control, bsuite and functions of your own.",
-        SIZE,
-        default=1,
-    )
 
 
 class Layers(algorithm.Algorithm):

@@ -17,6 +17,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "env": (str, "a name"),
     "num_environment_steps": (int, "a number"),
     "schedule_iterations": (int, "a number"),
+    "env_options": (dict, "options"),
     "initial_run": (str, "a folder"),
     "own_parts": (str, "names"),
     "actors": (dict, "settings"),
@@ -43,7 +44,8 @@ class Recipe:
     Attributes:
       algorithm: The class.
       environment: The environment's name; empty if it has none.
-      settings: The values of all settings, by name.
+      settings: The values of all settings, by name, and of the environment's options
+        that are not at their defaults.
       num_environment_steps: The length of the run; None for `num_iterations`.
       schedule_iterations: The iterations that schedules span; None for those of the
         run.
@@ -130,11 +132,15 @@ class Recipe:
         for name, (of, text) in _KINDS.items():
             if not isinstance(value := fields.get(name), of | None):
                 raise ValueError(f"{name}: expected {text}, got {value!r}; restore it.")
-        known = kind.setting_fields().keys() & fields.keys()
+        known = kind.run_fields().keys() & fields.keys()
         return cls(
             kind,
             fields.get("env") or "",
-            {**kind.defaults(), **{name: fields[name] for name in known}},
+            {
+                **kind.defaults(),
+                **{name: fields[name] for name in known},
+                **(fields.get("env_options") or {}),
+            },
             fields.get("num_environment_steps"),
             fields.get("schedule_iterations"),
             fields.get("initial_run") or None,
@@ -145,7 +151,12 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """Returns its fields, valid in JSON, as the config.json of a run holds them."""
         initial = self.initial_run
+        own = self.algorithm.setting_fields()
+        settings = {name: x for name, x in self.settings.items() if name in own}
+        # Apart, since a reader may know no suite with such options.
+        options = {name: x for name, x in self.settings.items() if name not in own}
         further = {
+            "env_options": options or None,
             "num_environment_steps": self.num_environment_steps,
             "schedule_iterations": self.schedule_iterations,
             # It is the same folder wherever the program is started again.
@@ -155,7 +166,7 @@ class Recipe:
         return {
             "algorithm": self.algorithm.name,
             "env": self.environment,
-            **self.settings,
+            **settings,
             "own_parts": self.own_parts,
             **{name: x for name, x in further.items() if x is not None},
         }

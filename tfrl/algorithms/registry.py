@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -61,6 +62,17 @@ class Named(settings_lib.Settings):
     actions: ClassVar[spaces.Kind] = "any"
     is_offline: ClassVar[bool] = False
     takes_masks: ClassVar[bool] = False
+
+    @classmethod
+    def run_fields(cls) -> dict[str, dataclasses.Field[Any]]:
+        """Returns the declarations of settings, and of all environments' options."""
+        found: dict[str, dataclasses.Field[Any]] = {}
+        for name, each in suites.options().items():
+            found[name] = settings_lib.field(
+                each.text, each.check, default=each.default
+            )
+            found[name].type = type(each.default).__name__
+        return {**found, **cls.setting_fields()}
 
 
 def find(name: str) -> type[Named]:
@@ -154,5 +166,5 @@ def settings_of(algorithm: type[Named], preset: presets.Preset) -> dict[str, Any
     others = find(preset.algorithm).__mro__
     own = [each for each in algorithm.__mro__ if each not in others]
     declared = {name for each in own for name in inspect.get_annotations(each)}
-    taken = algorithm.setting_fields().keys() - declared
+    taken = algorithm.run_fields().keys() - declared
     return {name: x for name, x in preset.settings.items() if name in taken}

@@ -160,7 +160,7 @@ def check_trusted(
             suites.check_trusted(recipe.environment, file, remedy)
         except ValueError as error:
             raise run_files.RunDirectoryError(str(error)) from None
-    fields, settings = recipe.algorithm.setting_fields(), recipe.settings
+    fields, settings = recipe.algorithm.run_fields(), recipe.settings
     held = max(_bytes_of_weights(folder), _MOST_UNSAVED)
     for name in sorted(settings):
         check = fields[name].metadata["check"]
@@ -321,13 +321,13 @@ def kinds() -> dict[str, tuple[type, ...]]:
     """Returns the types that the settings of all algorithms have in a JSON file."""
     found: dict[str, set[type]] = {}
     for algorithm in map(registry.find, registry.CLASSES):
-        fields = algorithm.setting_fields()
-        for name, value in algorithm.defaults().items():
+        for name, field in algorithm.run_fields().items():
+            value = field.default
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             types: set[type] = (
                 {int, float} if is_number else {type(json.loads(json.dumps(value)))}
             )
-            if fields[name].type in ("int | None", "float | None"):
+            if field.type in ("int | None", "float | None"):
                 types |= {int, float, type(None)}
             found.setdefault(name, set()).update(types)
     return {name: tuple(types) for name, types in found.items()}

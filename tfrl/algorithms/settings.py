@@ -15,7 +15,7 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, dataclass_transform
 
 from tfrl.algorithms import other_words
@@ -188,17 +188,7 @@ def _are_sizes(value: Any) -> bool:
 
 def one_of(*choices: str) -> Check:
     """Returns the check of a field that must be one of some words."""
-    return functools.partial(_check_choice, choices=choices)
-
-
-def _check_choice(
-    name: str, value: Any, choices: Collection[str], *, remedy: str
-) -> None:
-    if value not in choices:
-        raise ValueError(
-            f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}; "
-            f"{remedy}."
-        )
+    return functools.partial(number_checks.check_choice, choices=choices)
 
 
 def integer(minimum: int, maximum: int = _MOST) -> Check:

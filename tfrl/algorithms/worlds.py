@@ -97,13 +97,23 @@ class Probe:
         return conversion.kind_of(made[0])
 
 
-# The settings that environments are made with.
-SETTINGS = ("num_action_bins", *suites.Options._fields[1:])
+def chosen_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of environments that are not at their defaults, checked.
+
+    Raises:
+      ValueError: A value is out of its range.
+      TypeError: It is not a number.
+    """
+    known = suites.options()
+    for name, value in values.items():
+        known[name].check(name, value, remedy=settings_lib.remedy_for(name))
+    return {k: x for k, x in values.items() if x != known[k].default}
 
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns those settings of a run that `make_environment` takes, by name."""
-    return {name: values[name] for name in SETTINGS if name in values}
+    names = ("num_action_bins", *suites.options())
+    return {name: values[name] for name in names if name in values}
 
 
 def make_environment(
@@ -114,6 +124,7 @@ def make_environment(
     *,
     fit: ActionFit | None = None,
     name: str = "",
+    is_training: bool = False,
     **options: Any,
 ) -> environments.TFEnvironment:
     """Makes one environment, or `num_envs` of them stepped together.
@@ -127,20 +138,21 @@ def make_environment(
         continuous action, whose numbers are then the actions.
       fit: Fits the environment's actions to an algorithm; None leaves them.
       name: The environment's name, if `given` is not a name.
-      **options: See `suites.Options`.
+      is_training: Whether an agent trains in it; see `suites.load`.
+      **options: The options of its suite that are not at their defaults.
 
     Raises:
-      ValueError: The action cannot be put in bins or be repeated, or there is no such
-        environment.
+      ValueError: The action cannot be put in bins, or there is no such environment, or
+        it has no such option.
     """
     if isinstance(given, environments.TFEnvironment):
         return given
-    suites.check_repeats(given, options.get("action_repeat", 1))
+    suites.check_options(given, options)
     if suites.find(given)[0].is_native:
         dynamics = suites.find_dynamics(given, num_action_bins)
         return environments.native.NativeEnvironment(dynamics, num_envs, seed)
     name = given if isinstance(given, str) else name
-    environment = suites.load(given, num_envs, suites.Options(**options))
+    environment = suites.load(given, num_envs, is_training=is_training, **options)
     if num_action_bins:
         try:
             environment = environments.wrappers.ActionDiscretizeWrapper(

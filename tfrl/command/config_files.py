@@ -50,7 +50,7 @@ def read(file: str, kind: type[Builder], *, trusts: bool) -> Recipe:
             f"--config: got {file!r}, settings of {name!r}, expected some of "
             f"{kind.name!r}; run tfrl train {name}."
         )
-    known = [*kind.setting_fields(), *FIELDS]
+    known = [*kind.run_fields(), *FIELDS]
     for each in found:
         if each not in known and name in ("", kind.name):
             near = difflib.get_close_matches(each, known, n=1)

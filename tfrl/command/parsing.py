@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import difflib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from absl import flags
 
 from tfrl.algorithms import other_words
 from tfrl.command import errors
+from tfrl.environments import suites
 
 _WIDTH = 88  # Of the help.
 
@@ -112,6 +114,19 @@ def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None
         parser = _TupleParser() if is_tuple else _OptionalParser()
         serializer = flags.ArgumentSerializer[Any]()
         flags.DEFINE(parser, name, None, text, given, serializer)
+
+
+def import_suite(words: Sequence[str]) -> None:
+    """Imports the module of the environment in some words; its suite may have options.
+
+    Args:
+      words: The words of a command.
+    """
+    for word in words:
+        flag, _, name = word.partition("=")
+        if flag in ("--env", "-env"):
+            with contextlib.suppress(Exception):  # The run says what is wrong.
+                suites.find(name)
 
 
 def typed(given: flags.FlagValues) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
     if not given.trust:
         _check_trusted(path, run, recipe, name_in_run="" if given.env else name)
     suites.find_action_space(name)  # It checks the name.
-    options = worlds.own_settings(fields)
+    options = worlds.own_settings({**fields, **(fields.get("env_options") or {})})
     if recipe is not None:
         with run_folders.naming(run):
             options["fit"] = recipe.make(name).world.fit

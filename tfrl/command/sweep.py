@@ -38,6 +38,7 @@ _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 def main(kind: type[Builder], words: list[str]) -> None:
     """Trains the runs of an algorithm by the flags in some words, and compares them."""
+    parsing.import_suite(words)
     swept = take_values(words, kind)
     given = train_command.define_flags(kind)
     flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9.", flag_values=given)
@@ -62,7 +63,7 @@ def take_values(words: list[str], kind: type[Builder]) -> dict[str, list[str]]:
     found = {}
     for i, word in enumerate(words):
         setting = _SETTING.fullmatch(word)
-        if not setting or setting[1] not in kind.setting_fields():
+        if not setting or setting[1] not in kind.run_fields():
             continue
         values = _VALUE.findall(setting[2])
         if len(values) > 1:

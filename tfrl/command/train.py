@@ -55,6 +55,7 @@ def main(kind: type[Builder], words: Sequence[str], text: str | None = None) -> 
       words: The words after its name.
       text: The first text of `--help`; None for the algorithm's.
     """
+    parsing.import_suite(words)
     given = define_flags(kind)
     add_actor_flags(given, kind.name)
     program.start(
@@ -86,7 +87,7 @@ def define_flags(kind: type[Builder]) -> flags.FlagValues:
     ):
         parsing.add(given, name, default, text)
     tracking.define_flag(given)
-    parsing.add_fields(given, kind.setting_fields())
+    parsing.add_fields(given, kind.run_fields())
     return given
 
 
@@ -140,7 +141,7 @@ def help_text(
             recipe = recipe_of(kind, given)
     except (TypeError, ValueError) as error:
         errors.exit_with(str(error))
-    fields = kind.setting_fields()
+    fields = kind.run_fields()
     rows = [
         (f"--{field}={value}", fields[field].metadata["text"])
         for field, value in recipe.settings.items()
@@ -174,7 +175,7 @@ def recipe_of(kind: type[Builder], given: flags.FlagValues) -> Recipe:
         has_actors = bool(typed.get("num_actors"))
         base = Recipe.of(kind, name, preset, has_actors=has_actors)
     lengths = {"initial_run", "num_environment_steps"}
-    changes = typed.keys() & (kind.setting_fields().keys() | lengths)
+    changes = typed.keys() & (kind.run_fields().keys() | lengths)
     return base.changed(environment=name, **{x: typed[x] for x in changes})
 
 

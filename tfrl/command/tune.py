@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 def main(kind: type[Builder], words: Sequence[str]) -> None:
     """Tunes an algorithm by the flags in some words, and prints the best settings."""
+    parsing.import_suite(words)
     given = _define_flags(kind)
     program.start(given, words, lambda: _run(kind, given), lambda: _help(kind, given))
 
@@ -63,15 +64,15 @@ def _define_flags(kind: type[Builder]) -> flags.FlagValues:
         "Length of a run, instead of its iterations.",
         flag_values=given,
     )
-    parsing.add_fields(given, kind.setting_fields())
-    for each in kind.setting_fields():
+    parsing.add_fields(given, kind.run_fields())
+    for each in kind.run_fields():
         flags.DEFINE_string(f"search.{each}", None, "Its range.", flag_values=given)
     return given
 
 
 def _help(kind: type[Builder], given: flags.FlagValues) -> str:
     ranges = [name for name in given if name.startswith("search.")]
-    return parsing.help_text(_text(kind), given, [*kind.setting_fields(), *ranges])
+    return parsing.help_text(_text(kind), given, [*kind.run_fields(), *ranges])
 
 
 def _text(kind: type[Builder]) -> str:

@@ -23,8 +23,8 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tfrl import environments
 from tfrl.environments.boundary import conversion
@@ -49,25 +49,33 @@ _POSITIONS = {
 }
 
 
-class Options(NamedTuple):
-    """What a run can choose about the environments of a suite.
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """What a run can choose about the environments of a suite, such as `emulator`.
+
+    A program gives it as it gives a setting, `tfrl.DQN(environment, emulator="...")`,
+    and so do flags and files.
 
     Attributes:
-      is_training: Whether a lost life in an Atari game ends an episode, and rewards
-        become their signs. Games have the usual preprocessing in any case.
-      emulator: See `suite_atari.load_batch`.
-      grid_observations: How MiniGrid's dictionaries of an image of the cells around the
-        agent, a direction and a text become float32 arrays: "flat" joins the image with
-        the one-hot letters of the text, as RL Zoo's settings assume, `[2835]` by
-        default; "image" is the image alone, `[7, 7, 3]`. No network here reads texts.
-      action_repeat: The steps of the environment for which each action is applied, in
-        suites without `load_batch`; together they are one step of the agent.
+      text: The help, at most a line.
+      check: Checks a value; takes the option's name, the value and, as a keyword, the
+        `remedy`, as the functions of `number_checks` do.
+      default: The default.
     """
 
-    is_training: bool = False
-    emulator: str = "ale-py"
-    grid_observations: str = "flat"
-    action_repeat: int = 1
+    text: str
+    check: Callable[..., None]
+    default: Any
+
+
+# Of all suites whose environments are made one by one.
+_OF_SINGLE = {
+    "action_repeat": Option(
+        "Steps per action; for dm_control, bsuite and functions of your own.",
+        functools.partial(number_checks.check_integer, minimum=1, maximum=2**31 - 1),
+        1,
+    )
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,10 +84,13 @@ class Suite:
 
     Attributes:
       matches: Takes a name; whether the suite has an environment of this name.
-      load: Takes a name, and makes an environment of Gymnasium, dm_env or tfrl.
-      load_batch: Takes a name, a number and `Options`, and makes so many environments
-        that are stepped together; None takes several of `load`, whose actions can be
-        repeated.
+      load: Takes a name and, as keywords, the options, and makes an environment of
+        Gymnasium, dm_env or tfrl.
+      load_batch: Takes a name, a number and, as keywords, `is_training` and the
+        options, and makes so many environments that are stepped together; None takes
+        several of `load`, whose actions can be repeated. In training, say, a lost life
+        in an Atari game ends an episode, and rewards become their signs.
+      options: What runs can choose about its environments, by name.
       dynamics: Takes a name, and returns the environment's `native.Dynamics`; None if
         it is not written in TensorFlow. All environments of a suite that has neither
         `load` nor `load_batch` are.
@@ -97,8 +108,9 @@ class Suite:
     """
 
     matches: Callable[[str], Any] = lambda _: None
-    load: Callable[[str], Any] | None = None
-    load_batch: Callable[[str, int, Options], PyEnvironment] | None = None
+    load: Callable[..., Any] | None = None
+    load_batch: Callable[..., PyEnvironment] | None = None
+    options: Mapping[str, Option] = dataclasses.field(default_factory=dict)
     dynamics: Callable[[str], Any] = lambda _: None
     check: Callable[[str], Any] = lambda _: None
     kind: Callable[[str], str | None] | None = None
@@ -111,6 +123,12 @@ class Suite:
     def is_native(self) -> bool:
         """Whether all environments are written in TensorFlow."""
         return self.load is None and self.load_batch is None
+
+    @property
+    def every_option(self) -> dict[str, Option]:
+        """The options, with those of all suites whose environments are made singly."""
+        is_single = self.load is not None and self.load_batch is None
+        return {**(_OF_SINGLE if is_single else {}), **self.options}
 
 
 def add(suite: Suite) -> None:
@@ -211,7 +229,7 @@ def _suite_of(given: Any) -> Suite:
     if isinstance(dynamics, environments.native.Dynamics):
         return Suite(dynamics=lambda _: dynamics)
     if conversion.is_environment(given):
-        return Suite(load_batch=lambda *_: conversion.wrap(given), films=False)
+        return Suite(load_batch=lambda *_, **__: conversion.wrap(given), films=False)
     return Suite(load=lambda _: call(given))
 
 
@@ -245,24 +263,30 @@ def check_actors(name: str) -> None:
         )
 
 
-def check_repeats(given: Any, action_repeat: int) -> None:
-    """Raises a ValueError if the actions of an environment cannot be repeated so.
+def options() -> dict[str, Option]:
+    """Returns the options of all suites that are imported, by name."""
+    found = dict(_OF_SINGLE)
+    for suite in (*reversed(_SUITES), *reversed(_added)):
+        found |= suite.options
+    return found
+
+
+def check_options(given: Any, values: Mapping[str, Any]) -> None:
+    """Raises a ValueError if an environment has no such option, unless as by default.
 
     Args:
       given: See `find`.
-      action_repeat: See `Options`.
+      values: The values of options, by name.
     """
-    number_checks.check_integer(
-        "action_repeat", action_repeat, 1, remedy="1 applies each action once"
-    )
-    suite, _ = find(given)
-    if action_repeat > 1 and (suite.is_native or suite.load_batch is not None):
-        what = given if isinstance(given, str) else type(given).__name__
-        raise ValueError(
-            f"action_repeat: got {action_repeat} for {what!r}, expected 1, or a task "
-            "of dm_control or bsuite, or a function that makes an environment; give a "
-            "function that makes this one."
-        )
+    known = find(given)[0].every_option
+    for name, value in values.items():
+        option = options()[name]
+        if name not in known and value != option.default:
+            what = given if isinstance(given, str) else type(given).__name__
+            raise ValueError(
+                f"{name}: got {value!r} for {what!r}, expected {option.default!r}, or "
+                f"an environment that has this option. {option.text}"
+            )
 
 
 @functools.cache
@@ -273,7 +297,8 @@ def kind_of(name: str) -> str | None:
         if suite.kind is not None:
             return suite.kind(name)
         if suite.load is not None:
-            with contextlib.closing(suite.load(name)) as made:
+            usual = {option: x.default for option, x in suite.options.items()}
+            with contextlib.closing(suite.load(name, **usual)) as made:
                 return conversion.kind_of(made)
     return None
 
@@ -293,34 +318,42 @@ def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
     return environments.native.discretize_actions(dynamics, num_action_bins)
 
 
-def load(given: Any, num_envs: int, options: Options) -> PyEnvironment:
+def load(
+    given: Any, num_envs: int, *, is_training: bool = False, **options: Any
+) -> PyEnvironment:
     """Returns an environment in Python, or makes it, or makes several.
 
     Args:
       given: The name of an environment, a function that makes one, or an environment.
       num_envs: The number of environments, unless `given` is an environment.
-      options: The options of the suite.
+      is_training: Whether an agent trains in it; see `Suite.load_batch`.
+      **options: The options of the suite that are not at their defaults.
     """
     suite, name = find(given)
+    defaults = {option: x.default for option, x in suite.every_option.items()}
+    values = {**defaults, **{k: options[k] for k in options.keys() & defaults.keys()}}
     if suite.load_batch is not None:
-        return suite.load_batch(name, num_envs, options)
+        return suite.load_batch(name, num_envs, is_training=is_training, **values)
     assert suite.load is not None
-    members = [conversion.wrap(suite.load(name)) for _ in range(num_envs)]
-    if options.action_repeat > 1:
+    own = {option: values[option] for option in suite.options}
+    members = [conversion.wrap(suite.load(name, **own)) for _ in range(num_envs)]
+    if values["action_repeat"] > 1:
         repeat = environments.wrappers.ActionRepeat
-        members = [repeat(member, options.action_repeat) for member in members]
+        members = [repeat(member, values["action_repeat"]) for member in members]
     return members[0] if num_envs == 1 else environments.BatchedPyEnvironment(members)
 
 
-def _load_games(name: str, num_envs: int, options: Options) -> PyEnvironment:
+def _load_games(
+    name: str, num_envs: int, *, is_training: bool, emulator: str
+) -> PyEnvironment:
     return environments.suite_atari.load_batch(
         name,
         num_envs,
         noop_max=30,
         fire_on_reset=True,
-        terminal_on_life_loss=options.is_training,
-        clip_rewards=options.is_training,
-        emulator=options.emulator,
+        terminal_on_life_loss=is_training,
+        clip_rewards=is_training,
+        emulator=emulator,
     )
 
 
@@ -342,7 +375,7 @@ def _check_registered(name: str) -> Any:
 
 
 def _load_registered(
-    name: str, num_envs: int, _: Options, wrappers: Any = ()
+    name: str, num_envs: int, *, wrappers: Any = (), **_: Any
 ) -> PyEnvironment:
     from tfrl.environments.gymnasium import masks
 
@@ -356,21 +389,23 @@ def _load_registered(
     )
 
 
-def _load_grids(name: str, num_envs: int, options: Options) -> PyEnvironment:
+def _load_grids(
+    name: str, num_envs: int, *, grid_observations: str, **_: Any
+) -> PyEnvironment:
     environments.suite_gym.find_spec(name)  # Raises the error for a missing extra.
     import gymnasium
     import numpy as np
     from minigrid import wrappers
 
-    is_image = options.grid_observations == "image"
+    is_image = grid_observations == "image"
     as_arrays = wrappers.ImgObsWrapper if is_image else wrappers.FlatObsWrapper
     # Integers have no normalizer.
     as_floats = functools.partial(gymnasium.wrappers.DtypeObservation, dtype=np.float32)
-    return _load_registered(name, num_envs, options, [as_arrays, as_floats])
+    return _load_registered(name, num_envs, wrappers=[as_arrays, as_floats])
 
 
-def _load_positions(name: str, num_envs: int, options: Options) -> PyEnvironment:
-    environment = _load_registered(name.replace("NoVel", ""), num_envs, options)
+def _load_positions(name: str, num_envs: int, **_: Any) -> PyEnvironment:
+    environment = _load_registered(name.replace("NoVel", ""), num_envs)
     return environments.wrappers.ObservationFilterWrapper(
         environment, _POSITIONS[name.partition("-")[0]]
     )
@@ -379,6 +414,10 @@ def _load_positions(name: str, num_envs: int, options: Options) -> PyEnvironment
 def _native_dynamics(name: str) -> Any:
     native = environments.native
     return native.load(name).dynamics if name in native.names() else None
+
+
+def _one_of(*words: str) -> Callable[..., None]:
+    return functools.partial(number_checks.check_choice, choices=words)
 
 
 # The suites that users have added, the latest first.
@@ -394,6 +433,13 @@ _SUITES = (
     Suite(
         matches=lambda name: environments.suite_atari.is_game(name),
         load_batch=_load_games,
+        options={
+            "emulator": Option(
+                "Several Atari games: ale-py on threads, or gymnasium in processes.",
+                _one_of("ale-py", "gymnasium"),
+                "ale-py",
+            )
+        },
         check=lambda name: environments.suite_atari.check_game(name),
         films=True,
         has_time_limit=True,
@@ -419,6 +465,17 @@ _SUITES = (
     Suite(
         matches=lambda name: name.startswith(environments.suite_gym.GRIDS),
         load_batch=_load_grids,
+        # MiniGrid's observations are an image of the cells around the agent, a
+        # direction and a text. "flat" joins the image with the one-hot letters of the
+        # text, as RL Zoo's settings assume, `[2835]` by default; "image" is the image
+        # alone, `[7, 7, 3]`. No network here reads texts.
+        options={
+            "grid_observations": Option(
+                "MiniGrid's observations: flat, or image without the text.",
+                _one_of("flat", "image"),
+                "flat",
+            )
+        },
         check=_check_registered,
         has_time_limit=True,  # Their classes have limits, and their specs do not.
     ),

@@ -1,4 +1,4 @@
-"""Checks of the numbers that configure agents, loops and environments.
+"""Checks of the numbers and words that configure agents, loops and environments.
 
 This module does not import TensorFlow, because environment workers use it.
 """
@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 # The fields of Keras's schedules that hold values of the schedule.
 _VALUES = ("initial_learning_rate", "end_learning_rate", "warmup_target", "values")
+
+
+def check_choice(
+    name: str, value: Any, choices: Collection[str], *, remedy: str
+) -> None:
+    """Raises a ValueError unless a value is one of some words."""
+    if value not in choices:
+        raise ValueError(
+            f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}; "
+            f"{remedy}."
+        )
 
 
 def check_number(

@@ -20,7 +20,7 @@ def load(name, *gym_env_wrappers):
 
 
 def as_arrays(name):
-    return suites.load(name, 1, suites.Options())
+    return suites.load(name, 1)
 
 
 def copy_of(env, name):
@@ -44,8 +44,7 @@ def copy_of(env, name):
     ],
 )
 def test_a_grid_continues_bit_for_bit(name, kind, check_resuming):
-    options = suites.Options(grid_observations=kind)
-    make = functools.partial(suites.load, name, 1, options)
+    make = functools.partial(suites.load, name, 1, grid_observations=kind)
     check_resuming(make, 12, more=25)
 
 

@@ -17,13 +17,15 @@ from tfrl.algorithms import settings as settings_lib
 if TYPE_CHECKING:
     import optuna
 
+    from tfrl.algorithms.registry import Named
+
 # The fields of a search: all with a range, some, or ranges by name.
 Given = str | Iterable[str] | Mapping[str, Any] | None
 
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
+def fields(kind: type[Named], given: Given) -> dict[str, Any]:
     """Returns the range of each field to search, in the order of their names.
 
     Args:
@@ -37,7 +39,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
       ValueError: There is no such field, or it has no default range, or a value is not
         allowed.
     """
-    own = kind.search_ranges()
+    own, known = kind.search_ranges(), kind.run_fields()
     if given is None:
         given = own.keys() & kind.live_settings() or own
     elif given == "all":
@@ -47,14 +49,14 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
         given = dict.fromkeys(names)
     found = {}
     for name in sorted(given):
-        if name not in kind.setting_fields():
+        if name not in known:
             raise ValueError(
                 f"search: got {name!r}, expected settings of the algorithm; those with "
                 f"a default range are {', '.join(sorted(own))}."
             )
         each = found[name] = _range(kind, name, given[name])
         ends = each if isinstance(each, tuple) else getattr(each, "choices", None)
-        check = kind.setting_fields()[name].metadata["check"]
+        check = known[name].metadata["check"]
         for value in (ends or (each.low, each.high)) if check else ():
             check(name, value, remedy=f"give a range within it for {name}")
     if not found:
@@ -62,7 +64,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     return found
 
 
-def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
+def _range(kind: type[Named], name: str, given: Any) -> Any:
     if given is None or given == "":
         own = kind.search_ranges()
         if name not in own:
@@ -72,7 +74,7 @@ def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
             )
         return own[name]
     if isinstance(given, str):
-        default = kind.defaults()[name]
+        default = kind.run_fields()[name].default
         if isinstance(default, bool):
             return _truths(name, given)
         return _parse(name, given, is_whole=isinstance(default, int))

@@ -71,6 +71,14 @@ def test_seeds_are_compared_in_a_report_of_several_runs(tmp_path):
     assert "3 runs" in (tmp_path / "seeds.html").read_text()
 
 
+def test_a_figure_has_the_unit_of_its_numbers_on_its_axis():
+    units = {figure.title: figure.unit for figure in figures.FIGURES}
+    assert (units["Returns"], units["Replay"]) == ("sum of rewards", "frames")
+    assert units["Change of the policy in an update"] == ""  # Of two units.
+    run = evidence.Evidence(healthy_rows(), {})
+    assert ">sum of rewards</text>" in figures.draw(figures.FIGURES[0], [("run", run)])
+
+
 def test_figures_are_svg_that_takes_the_pages_color():
     run = evidence.Evidence(healthy_rows(), {})
     drawn = figures.draw(figures.FIGURES[0], [("run", run)])

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfrl.reports import plots
 from tfrl.reports.evidence import Evidence
+from tfrl.train.runs import columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +49,13 @@ class Figure:
     names: tuple[str, ...]
     text: str
     is_log: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The unit of its numbers; empty if they have none, or several."""
+        found = [columns.find(name) for name in self.names]
+        units = {column.unit for column in found if column is not None}
+        return units.pop() if len(units) == 1 else ""
 
 
 FIGURES = (
@@ -152,7 +160,7 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
         canvas = MplFigure(figsize=(5.2, 3.1))
         axes = canvas.subplots()
         # A layout that is computed takes as long as the drawing.
-        canvas.subplots_adjust(left=0.14, right=0.98, top=0.92, bottom=0.17)
+        canvas.subplots_adjust(left=0.17, right=0.98, top=0.92, bottom=0.17)
         drawn = [
             _draw_line(axes, label, run, name, i, j, len(runs))
             for i, (label, run) in enumerate(runs)
@@ -163,6 +171,7 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
         if figure.is_log:
             axes.set_yscale("log")
         axes.set_xlabel(_horizontal(runs).replace("_", " "))
+        axes.set_ylabel(figure.unit)
         plots.shorten_ticks(axes)
         axes.grid(alpha=0.25)
         if sum(drawn) > 1:

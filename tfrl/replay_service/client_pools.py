@@ -253,7 +253,7 @@ class ClientSamples:
             table, num_samples, max_in_flight=min(num_samples, _AHEAD)
         ) as stream:
             while num_samples:
-                for item in stream.next_items(num_samples) or ():
+                for item in stream.next_items(num_samples):
                     num_samples -= 1
                     yield item
 

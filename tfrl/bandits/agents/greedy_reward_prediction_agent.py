@@ -207,7 +207,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
     def _errors(
         self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool
     ) -> tf.Tensor:
-        """Returns the errors of the predicted rewards, `[n]`; see `reward_losses`."""
+        """Returns the errors of the predicted rewards, `[n]`; see `row_errors`."""
         return loss_utils.row_errors(
             self._output(rows.observation, training),
             reward,

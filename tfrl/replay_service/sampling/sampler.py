@@ -227,20 +227,16 @@ class SampleStream:
             self._push()
             return batch.filled - filled
 
-    def next_items(
-        self, most: int, *, timeout: float | None = None
-    ) -> list[tuple[SampleInfo, list[np.ndarray]]] | None:
+    def next_items(self, most: int) -> list[tuple[SampleInfo, list[np.ndarray]]]:
         """Returns the rows of `next_rows` as a list of `(info, columns)` pairs.
 
         The fields of each info are Python numbers.
 
         Args:
           most: The maximum number of rows.
-          timeout: The number of seconds to wait; None for no limit.
         """
-        batch = self.next_rows(most, timeout=timeout)
-        if batch is None:
-            return None
+        batch = self.next_rows(most)
+        assert batch is not None  # No timeout.
         fields = len(SampleInfo._fields)
         infos = zip(*(array.tolist() for array in batch[:fields]), strict=True)
         data = batch[fields:]

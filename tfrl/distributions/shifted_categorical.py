@@ -93,3 +93,18 @@ class ShiftedCategorical(tfp.distributions.Categorical):
 
     def _shift_as(self, dtype: Any) -> tf.Tensor:
         return tf.cast(self._shift, dtype)
+
+
+def over(spec: Any, *, logits: Any = None, probs: Any = None) -> Any:
+    """Returns a categorical distribution over the integers of a spec.
+
+    Args:
+      spec: A bounded spec of integers. With a minimum of 0 the distribution is TFP's
+        own `Categorical`.
+      logits: The logits, `[..., K]`; give either `logits` or `probs`.
+      probs: The probabilities, `[..., K]`.
+    """
+    arguments = {"logits": logits, "probs": probs, "dtype": spec.dtype}
+    if (spec.minimum == 0).all():
+        return tfp.distributions.Categorical(**arguments)
+    return ShiftedCategorical(**arguments, shift=spec.minimum)

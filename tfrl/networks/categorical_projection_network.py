@@ -151,15 +151,9 @@ def _check_spec(spec: Any) -> np.ndarray:
 
 def _distribution_spec(spec: Any, logits_shape: tuple[int, ...]) -> Any:
     def build(logits: tf.Tensor) -> Any:
-        if not np.any(spec.minimum):
-            import tensorflow_probability as tfp
-
-            return tfp.distributions.Categorical(logits=logits, dtype=spec.dtype)
         from tfrl.distributions import shifted_categorical
 
-        return shifted_categorical.ShiftedCategorical(
-            logits=logits, dtype=spec.dtype, shift=spec.minimum
-        )
+        return shifted_categorical.over(spec, logits=logits)
 
     return distribution_spec.DistributionSpec(
         build, {"logits": tf.TensorSpec(logits_shape, tf.float32)}, sample_spec=spec

@@ -145,6 +145,8 @@ class EpsilonGreedyPolicy(bases.WrapperPolicy):
                 "The parts of an action are not independent, since all explore or "
                 "none; call action() instead."
             )
+        from tfrl.distributions import shifted_categorical
+
         epsilon = tf.cast(schedules.current_value(self._epsilon), tf.float32)
         step = self._greedy_policy._greedy_action(time_step, policy_state)
         spec, (greedy,) = specs[0], tf.nest.flatten(step.action)
@@ -158,7 +160,7 @@ class EpsilonGreedyPolicy(bases.WrapperPolicy):
             valid = tf.cast(mask, tf.float32)
             number = tf.reduce_sum(valid, axis=-1, keepdims=True)
             probs += epsilon * tf.math.divide_no_nan(valid, number)
-        distribution = _categorical(probs, spec)
+        distribution = shifted_categorical.over(spec, probs=probs)
         return step._replace(
             action=tf.nest.pack_sequence_as(self._action_spec, [distribution])
         )
@@ -222,18 +224,6 @@ def _is_one_choice(spec: Any) -> bool:
         isinstance(spec, tensor_spec.BoundedTensorSpec)
         and spec.dtype.is_integer
         and spec.shape.rank == 0
-    )
-
-
-def _categorical(probs: tf.Tensor, spec: tensor_spec.BoundedTensorSpec) -> Any:
-    if (spec.minimum == 0).all():
-        import tensorflow_probability as tfp
-
-        return tfp.distributions.Categorical(probs=probs, dtype=spec.dtype)
-    from tfrl.distributions import shifted_categorical
-
-    return shifted_categorical.ShiftedCategorical(
-        probs=probs, dtype=spec.dtype, shift=spec.minimum
     )
 
 

@@ -158,20 +158,10 @@ class QPolicy(tf_policy.TFPolicy):
 
     def _as_distribution(self, logits: tf.Tensor) -> Any:
         """Returns the categorical distribution, packed like the action spec."""
-        distribution = _categorical(logits, self._flat_action_spec)
+        from tfrl.distributions import shifted_categorical
+
+        distribution = shifted_categorical.over(self._flat_action_spec, logits=logits)
         return tf.nest.pack_sequence_as(self._action_spec, [distribution])
-
-
-def _categorical(logits: tf.Tensor, spec: tensor_spec.BoundedTensorSpec) -> Any:
-    import tensorflow_probability as tfp
-
-    if (spec.minimum == 0).all():
-        return tfp.distributions.Categorical(logits=logits, dtype=spec.dtype)
-    from tfrl.distributions import shifted_categorical
-
-    return shifted_categorical.ShiftedCategorical(
-        logits=logits, dtype=spec.dtype, shift=spec.minimum
-    )
 
 
 def _check_network_action_spec(q_network: Any, action_spec: Any) -> None:

@@ -307,6 +307,21 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
             "        return f()\n",
             "step returns terminated and",
         ),
+        (
+            "from tf_agents.environments import py_environment as p\n"
+            "class E(p.PyEnvironment):\n    def step(self, a): return 1\n",
+            "PyEnvironment has its own step: write _step.",
+        ),
+        (
+            "from gym.envs.classic_control import CartPoleEnv\n"
+            "class E(CartPoleEnv): pass\ne = E()\ne.render()\n",
+            "give the base class of E a render_mode.",
+        ),
+        (
+            "from tfrl.environments import suite_gym\n"
+            "e = suite_gym.load('A-v1')\ne.render('human')\no = e.reset()\n",
+            "reset the environment before it is drawn.",
+        ),
         ("import gin\n", "tfrl brings no gin: pip install gin-config."),
         ("from sonnet import nets\n", "tfrl brings no sonnet: pip install dm-sonnet."),
         (

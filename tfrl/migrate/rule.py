@@ -110,6 +110,12 @@ class File:
         """The line of the statement that a rule looks at."""
         return getattr(self.statement, "lineno", 1)
 
+    @property
+    def bases(self) -> list[ast.expr]:
+        """The base classes of the class around a method."""
+        around = self.scope.parent
+        return getattr(around.node, "bases", []) if around else []
+
     def note(self, rule: str, text: str) -> None:
         """Lists what a person must decide."""
         self.notes[self.line, rule, text] = None

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tfrl.migrate import names
-from tfrl.migrate.rule import File, Rule, argument, arguments, text_in
+from tfrl.migrate.rule import File, Rule, argument, arguments, text_in, text_of
 from tfrl.migrate.rules import gym_values
 
 _LOADERS = (
@@ -109,8 +109,13 @@ class Rendering(Rule):
             }
             if loader.startswith("tfrl."):
                 modes -= {"rgb_array"}  # It is the usual mode there.
+                calls = [file.scopes.calls.get(x, []) for x in ("render", "reset")]
+                first = [min(call.lineno for call, _ in each) for each in calls if each]
+                if modes and first == sorted(first):
+                    file.note(self.name, "reset the environment before it is drawn.")
             has_one = len(modes) == 1 and None not in modes
             return _with_mode(updated, _DRAWN[loader], *modes) if has_one else updated
+        self._note_own(original, file)
         if not gym_values.is_method(original, "render", file):
             return updated
         receiver = file.expression(original.func.value)
@@ -126,6 +131,18 @@ class Rendering(Rule):
                 file.note(self.name, "give gym.make a render_mode, to see it drawn.")
             return updated
         return updated.with_changes(args=[])
+
+    def _note_own(self, original: cst.Call, file: File) -> None:
+        """Lists environments of gym that a program extends and draws."""
+        name = text_of(original.func).rpartition(".")[2]
+        bases = [
+            file.scope.known(base)
+            for binding in file.scope.find(name)
+            for base in getattr(binding.value, "bases", ())
+        ]
+        is_drawn = name in file.classes and "render" in file.scopes.calls
+        if is_drawn and any(base.startswith("gymnasium.envs.") for base in bases):
+            file.note(self.name, f"give the base class of {name} a render_mode.")
 
 
 def _with_mode(call: cst.Call, text: str, mode: str | None) -> cst.Call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import libcst as cst
@@ -305,10 +306,19 @@ class AbsentNames(Rule):
 
     name = "absent-names"
     page = "from_tf_agents#what-is-not-here"
-    nodes = (cst.Import, cst.ImportFrom, cst.Attribute)
+    nodes = (cst.Import, cst.ImportFrom, cst.Attribute, cst.FunctionDef)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
         """See the base class."""
+        if isinstance(original, cst.FunctionDef):
+            name = original.name.value
+            bases = map(file.scope.known, file.bases)
+            is_ours = any(re.fullmatch(r"tfrl\..*\bPyEnvironment", x) for x in bases)
+            if is_ours and name in ("reset", "step"):
+                file.note(
+                    self.name, f"PyEnvironment has its own {name}: write _{name}."
+                )
+            return updated
         for name in self._used(original, file):
             root = name.partition(".")[0]
             package = names.TABLES["installed_apart"].get(root)

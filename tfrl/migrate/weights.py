@@ -126,8 +126,6 @@ def _read(path: str) -> tuple[Any, dict[str, list[_Layer]]]:
     inside = os.path.join(path, "variables", "variables")
     found = inside if os.path.isfile(f"{inside}.index") else path
     try:
-        if os.path.isdir(found):
-            found = tf.train.latest_checkpoint(found) or _only(found)
         reader = tf.train.load_checkpoint(found)
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
             reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
@@ -137,75 +135,59 @@ def _read(path: str) -> tuple[Any, dict[str, list[_Layer]]]:
             f"path: got {path}, expected the folder of a checkpoint of TensorFlow 2, a "
             f"saved policy or a snapshot: {error}"
         ) from None
-    return reader, _Graph(graph.nodes, reader.get_variable_to_shape_map()).networks()
+    return reader, _networks(graph.nodes, reader.get_variable_to_shape_map())
 
 
-def _only(folder: str) -> str:
-    """Returns the newest checkpoint of a folder that has lost its state file."""
-    names = [x for x in os.listdir(folder) if x.endswith(".index")]
-    if not names:
-        raise ValueError("it has none")
-    newest = max(names, key=lambda x: os.path.getmtime(os.path.join(folder, x)))
-    return os.path.join(folder, newest.removesuffix(".index"))
+def _networks(nodes: Any, shapes: dict[str, Any]) -> dict[str, list[_Layer]]:
+    """Returns the layers below each object of a checkpoint, by the object's path."""
+    paths = {0: ""}
+    for number in (queue := [0]):  # It grows.
+        for child in nodes[number].children:
+            if child.node_id not in paths and child.local_name not in _LISTS:
+                path = f"{paths[number]}/{child.local_name}".lstrip("/")
+                paths[child.node_id] = path
+                queue.append(child.node_id)
+    found: dict[str, list[_Layer]] = {}
+    for number, path in paths.items():
+        if "optimizer" in path.lower():
+            continue
+        found[path] = list(_below(nodes, shapes, number, set()))
+        listed = list(_variables(nodes, shapes, number, is_list=True))
+        for root in dict.fromkeys(name.partition("/")[0] for _, name, *_ in listed):
+            part = [x[1:] for x in listed if x[1].partition("/")[0] == root]
+            found.setdefault(f"{path}: {root}", _layers(part))
+    return found
 
 
-class _Graph:
-    """The objects of a checkpoint."""
+def _below(
+    nodes: Any, shapes: dict[str, Any], number: int, seen: set[int]
+) -> Iterator[_Layer]:
+    """Yields the layers of an object and of its parts, in the parts' order."""
+    if number in seen:
+        return
+    seen.add(number)
+    own = _variables(nodes, shapes, number, is_list=False)
+    layer = {_kind(attribute): (key, shape) for attribute, _, key, shape in own}
+    listed = _variables(nodes, shapes, number, is_list=True)
+    yield from [layer] if layer else _layers(x[1:] for x in listed)
+    for child in nodes[number].children:
+        if child.local_name not in _LISTS:
+            yield from _below(nodes, shapes, child.node_id, seen)
 
-    def __init__(self, nodes: Any, shapes: dict[str, Any]) -> None:
-        self._nodes = nodes
-        self._shapes = shapes
 
-    def networks(self) -> dict[str, list[_Layer]]:
-        """Returns the layers below each object, by the object's path."""
-        paths = {0: ""}
-        for number in (queue := [0]):  # It grows.
-            for child in self._nodes[number].children:
-                if child.node_id not in paths and child.local_name not in _LISTS:
-                    path = f"{paths[number]}/{child.local_name}".lstrip("/")
-                    paths[child.node_id] = path
-                    queue.append(child.node_id)
-        found: dict[str, list[_Layer]] = {}
-        for number, path in paths.items():
-            if "optimizer" in path.lower():
-                continue
-            found[path] = list(self._below(number, set()))
-            listed = list(self._listed(number))
-            for root in dict.fromkeys(name.partition("/")[0] for name, *_ in listed):
-                part = [x for x in listed if x[0].partition("/")[0] == root]
-                found.setdefault(f"{path}: {root}", _layers(part))
-        return found
+def _variables(
+    nodes: Any, shapes: dict[str, Any], number: int, *, is_list: bool
+) -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
+    """Yields an object's variables: their attributes, full names, keys and shapes.
 
-    def _variables(self, number: int) -> Iterator[tuple[str, str, str, Any]]:
-        """Yields the variables of an object: attribute, full name, key and shape."""
-        for child in self._nodes[number].children:
-            for each in self._nodes[child.node_id].attributes:
-                key = each.checkpoint_key
-                if key in self._shapes and child.local_name not in _LISTS:
-                    place = key.removesuffix(_SUFFIX)
-                    shape = tuple(self._shapes[key])
+    Those of a list have numbers for attributes.
+    """
+    for child in nodes[number].children:
+        if child.local_name.isdigit() is is_list and child.local_name not in _LISTS:
+            for each in nodes[child.node_id].attributes:
+                if (key := each.checkpoint_key) in shapes:
+                    place, shape = key.removesuffix(_SUFFIX), tuple(shapes[key])
                     yield child.local_name, each.full_name, place, shape
-
-    def _listed(self, number: int) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """Yields the full names, keys and shapes of the variables in a list."""
-        for attribute, full_name, key, shape in self._variables(number):
-            if attribute.isdigit():
-                yield full_name, key, shape
-
-    def _below(self, number: int, seen: set[int]) -> Iterator[_Layer]:
-        """Yields the layers of an object and of its parts, in the parts' order."""
-        if number in seen:
-            return
-        seen.add(number)
-        own = {
-            _kind(attribute): (key, shape)
-            for attribute, _, key, shape in self._variables(number)
-            if not attribute.isdigit()
-        }
-        yield from [own] if own else _layers(self._listed(number))
-        for child in self._nodes[number].children:
-            if child.local_name not in _LISTS:
-                yield from self._below(child.node_id, seen)
 
 
 def _shapes(layer: _Layer) -> tuple[Any, ...]:

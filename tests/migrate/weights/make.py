@@ -101,6 +101,11 @@ def keep(folder, target):
     target.mkdir(parents=True)
     for file in pathlib.Path(folder).glob("*.*"):
         shutil.copy(file, target)
+    newest = tf.train.latest_checkpoint(folder)
+    if newest:
+        # The state without times and folders.
+        name = pathlib.Path(newest).name
+        (target / "checkpoint").write_text(f'model_checkpoint_path: "{name}"\n')
 
 
 def expect(name, **values):

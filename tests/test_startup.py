@@ -119,14 +119,14 @@ def test_a_plain_process_trains_and_stays_as_it_was():
         "dqn = tfrl.DQN('CartPole-v1', seed=0, initial_collect_steps=64)\n"
         "dqn.learn(200, progress=False)\n"
         "print(changed(first, state()))\n"
-        "print(dqn.loop.info().environment_steps, dqn.evaluate(1).mean >= 8)\n"
+        "print(dqn.loop.info().environment_steps, dqn.loop.info().train_steps)\n"
     )
     # Environments that pygame draws set this, with or without `plain`.
     printed = run(code, TFRL_STARTUP="plain", SDL_VIDEODRIVER="dummy")
     assert printed.splitlines()[-2] == "[]"
-    steps, acts = printed.splitlines()[-1].split()
-    assert int(steps) >= 200
-    assert acts == "True"
+    steps, updates = map(int, printed.splitlines()[-1].split())
+    assert steps >= 200
+    assert updates > 0
 
 
 def test_another_value_is_refused(monkeypatch):

@@ -1,4 +1,4 @@
-"""Random numbers: from stateless seeds, as permutations, as correlated noise.
+"""Random numbers from stateless seeds, and permutations.
 
 >>> from tfrl.utils.random_numbers import permutations, seeds
 >>> seed = seeds.as_seed(0)

@@ -144,7 +144,7 @@ def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-EVALUATIONS = {"iteration": "10", "evaluation_return": "5.0"}
+EVALUATION = {"iteration": "10", "evaluation_return": "5.0"}
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def in_processes(tmp_path, monkeypatch):
 
 def test_a_run_that_failed_is_reported_after_its_evaluations(in_processes):
     reported = []
-    in_processes([1, -9], reported, evaluated=[EVALUATIONS])
+    in_processes([1, -9], reported, evaluated=[EVALUATION])
     assert sorted(reported) == [
         (name, *rest) for name in ("run_0", "run_1") for rest in ((1, 5.0), (2, None))
     ]
@@ -212,6 +212,6 @@ def test_a_run_that_was_told_to_stop_alone_has_not_failed(in_processes, number, 
 
 def test_a_run_that_was_pruned_and_so_told_to_stop_is_at_its_end(in_processes):
     reported = []
-    ends = [{**EVALUATIONS, "evaluation_return": "nan"}]
+    ends = [{**EVALUATION, "evaluation_return": "nan"}]
     in_processes([143, 143], reported, evaluated=ends)
     assert len(reported) == 2

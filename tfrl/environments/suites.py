@@ -250,7 +250,11 @@ def find_action_space(name: str) -> Any:
       ValueError: There is no environment, game or task of this name.
     """
     suite, name = find(name)
-    return suite.check(name)
+    try:
+        return suite.check(name)
+    except ValueError as error:
+        # Also of a user's suite, in whose code it would be a fault.
+        raise ValueError(*error.args) from error
 
 
 def check_actors(name: str) -> None:

@@ -10,15 +10,19 @@ import pathlib
 import re
 from collections.abc import Iterable, Iterator
 
-from tfrl.migrate import files, gin_files, names, notebooks, rewriting, scopes
+from tfrl.migrate import files, names, notebooks, rewriting, scopes
 from tfrl.migrate.rule import File
 from tfrl.migrate.rules import RULES
+from tfrl.migrate.rules.library_names import new_place
 from tfrl.system import log
 
 # Libraries with their own use of gym: their programs are left alone.
 _OTHERS = {"stable_baselines", "stable_baselines3", "ray", "baselines", "rl", "spinup"}
 _GYM = {"gym", "gymnasium"}
 _ENTRY_POINT = re.compile(r"([A-Za-z_][\w.]*):\w[\w.-]*")
+_GIN_MODULE = re.compile(r"\btf_agents(?:\.[a-z_]\w*)+\b")
+_GIN_CLASS = re.compile(r"\btf_agents\.(?=[A-Z])")
+_GIN_USED = re.compile(r"^(?:[\w.]+/)?(?:[\w]+\.)*([A-Z]\w*)\.\w+\s*=", re.MULTILINE)
 _BASE = re.compile(
     r"gymnasium\.(core\.|envs\.[\w.]+\.|wrappers\.)?\w*(Env|Wrapper)|"
     r"tfrl\.environments\.atari_(preprocessing|wrappers)\.\w+"
@@ -153,11 +157,25 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> tuple[Result, _Module | Non
             return result, _Module(result, root)
         if (root / "tf_agents" / "__init__.py").is_file():
             return result, None  # It belongs to a copy of TF-Agents.
-        result.text, result.notes = gin_files.rewrite(result.text)
+        result.text, result.notes = _gin(result.text)
         result.changes = {"gin": []} if result.is_changed else {}
     except (files.SkippedError, rewriting.UnreadableError) as error:
         result.reason = str(error)
     return result, None
+
+
+def _gin(text: str) -> tuple[str, list[tuple[str, str, str]]]:
+    """Returns the text of a file of gin with tfrl's names, and what is left to do."""
+    changed = _GIN_MODULE.sub(lambda found: new_place(found[0]), text)
+    changed = _GIN_CLASS.sub("", changed)
+    used = sorted(set(_GIN_USED.findall(changed)))
+    if changed == text or not used:
+        return changed, []
+    note = (
+        f"tfrl registers no class with gin: call gin.external_configurable for "
+        f"{', '.join(used)} before the file is read."
+    )
+    return changed, [("1", "gin", note)]
 
 
 def _chosen(modules: list[_Module]) -> list[_Module]:

@@ -236,21 +236,11 @@ class ActorCriticAgent(tf_agent.TFAgent):
         return loss(by_label.get(label, batch))[0]
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns numbers of the critics and the policy, and of `_measure_losses`.
-
-        `q_value` is the mean of `_q_values`, `td_error` the mean size of the TD errors,
-        and `explained_variance` the share of the targets' variance that the values
-        explain.
-        """
+        """Returns numbers of the critics and the policy, and of `_measure_losses`."""
         extra = self._loss_of_parts(batch).extra
-        valid = batch.data.valid
         q_values = self._q_values(batch.data.time_step, batch.data.action)
         return {
-            "q_value": losses.masked_mean(q_values, valid),
-            "td_error": losses.masked_mean(tf.abs(extra.td_error), valid),
-            "explained_variance": losses.explained_variance(
-                q_values, q_values + extra.td_error, valid
-            ),
+            **measures.of_values(q_values, extra.td_error, batch.data.valid),
             **self._actions_now(batch.data),
             **self._measure_losses(batch, extra),
         }

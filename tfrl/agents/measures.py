@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
+from tfrl import losses
 from tfrl.agents import updates
 from tfrl.compilation import internals
 from tfrl.trajectories import trajectory
 from tfrl.utils import summaries
+from tfrl.utils.optimization import schedules
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -84,6 +86,38 @@ class Summaries:
             [*pairs, *((None, v) for v in untrained)], self.step
         )
         summaries.add_gradients_summaries(pairs, self.step)
+
+
+def of_values(
+    values: tf.Tensor, td_error: tf.Tensor, valid: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns `q_value`, `td_error` and `explained_variance`.
+
+    These are the mean value of the actions taken, the mean size of the errors of these
+    values, and the share of the targets' variance that the values explain.
+
+    Args:
+      values: The values, `[B]` or `[B, T]`.
+      td_error: The targets minus the values, like `values`.
+      valid: Whether each counts, like `values`.
+    """
+    return {
+        "q_value": losses.masked_mean(values, valid),
+        "td_error": losses.masked_mean(tf.abs(td_error), valid),
+        "explained_variance": losses.explained_variance(
+            values, values + td_error, valid
+        ),
+    }
+
+
+def of_exploration(**schedules_or_numbers: Any) -> dict[str, tf.Tensor]:
+    """Returns current values by name, without those that are None.
+
+    Args:
+      **schedules_or_numbers: Numbers, functions, schedules or None, such as `epsilon`.
+    """
+    now = {k: schedules.current_value(x) for k, x in schedules_or_numbers.items()}
+    return {k: tf.cast(x, tf.float32) for k, x in now.items() if x is not None}
 
 
 def learning_rates(parts: Sequence[updates.Part]) -> dict[str, tf.Tensor]:

@@ -23,6 +23,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import (
     checks,
+    measures,
     normalization,
     options,
     target_networks,
@@ -590,35 +591,28 @@ class DqnAgent(tf_agent.TFAgent):
         return variables.as_tf_variables([*pairs, *super()._variables()])
 
     def _log_values(self) -> dict[str, tf.Tensor]:
-        """Returns the exploration: `epsilon` or `temperature`."""
-        given = {
-            "epsilon": schedules.current_value(self._epsilon_greedy),
-            "temperature": schedules.current_value(self._boltzmann_temperature),
-        }
-        return {k: tf.cast(v, tf.float32) for k, v in given.items() if v is not None}
+        return measures.of_exploration(
+            epsilon=self._epsilon_greedy, temperature=self._boltzmann_temperature
+        )
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and the variance that the values explain.
+        """Returns `measures.of_values` of `_values_of` the actions taken.
 
-        These are the mean of `_values_of` the actions taken, the mean size of the TD
-        errors, and `explained_variance`, the share of the targets' variance that the
-        values explain. If the network gives several numbers per action and `_values_of`
-        is not overridden, there is no `q_value`.
+        If the network gives several numbers per action and `_values_of` is not
+        overridden, there is only the `td_error`.
         """
         (part,) = self._parts
         _, details = part.compute(batch)
         transitions = self._transitions(batch.data)
         td_error, valid = details["extra"].td_error, transitions.valid
-        numbers = {"td_error": losses.masked_mean(tf.abs(td_error), valid)}
         predictions = self._predictions(transitions)
         q_values = self._values_of(predictions)
-        if q_values.shape.rank == valid.shape.rank:
-            numbers["q_value"] = losses.masked_mean(q_values, valid)
-            # Errors of other predictions are in other units than the values.
-            if q_values is predictions:
-                numbers["explained_variance"] = losses.explained_variance(
-                    q_values, q_values + td_error, valid
-                )
+        if q_values.shape.rank != valid.shape.rank:
+            return {"td_error": losses.masked_mean(tf.abs(td_error), valid)}
+        numbers = measures.of_values(q_values, td_error, valid)
+        # Errors of other predictions are in other units than the values.
+        if q_values is not predictions:
+            del numbers["explained_variance"]
         return numbers
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:

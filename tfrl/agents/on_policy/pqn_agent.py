@@ -41,7 +41,14 @@ from typing import Any, NamedTuple, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, normalization, options, tf_agent, updates
+from tfrl.agents import (
+    checks,
+    measures,
+    normalization,
+    options,
+    tf_agent,
+    updates,
+)
 from tfrl.agents.on_policy import advantages, on_policy_agent, training_data
 from tfrl.losses import masking
 from tfrl.networks import network as network_lib
@@ -277,23 +284,10 @@ class PqnAgent(on_policy_agent.RolloutAgent):
         return q_values if mask is None else policy_utils.mask_values(q_values, mask)
 
     def _log_values(self) -> dict[str, tf.Tensor]:
-        epsilon = schedules.current_value(self._epsilon_greedy)
-        return {"epsilon": tf.cast(epsilon, tf.float32)}
+        return measures.of_exploration(epsilon=self._epsilon_greedy)
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and `explained_variance`.
-
-        These are the mean value of the actions taken, the mean absolute error of these
-        values, and the share of the returns' variance that the values explain.
-        """
-        q_value, td_error, valid = self._predict(batch.data)
-        return {
-            "q_value": losses.masked_mean(q_value, valid),
-            "td_error": losses.masked_mean(tf.abs(td_error), valid),
-            "explained_variance": losses.explained_variance(
-                q_value, q_value + td_error, valid
-            ),
-        }
+        return measures.of_values(*self._predict(batch.data))
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
         return tf.reduce_max(self._q_values(time_step, ()), axis=-1)

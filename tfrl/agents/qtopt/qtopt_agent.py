@@ -27,6 +27,7 @@ from tfrl.agents import (
     checks,
     critics,
     data_converter,
+    measures,
     normalization,
     observation_embedding,
     options,
@@ -301,8 +302,7 @@ class QtOptAgent(actor_critic.ActorCriticAgent):
         return total
 
     def _log_values(self) -> dict[str, tf.Tensor]:
-        epsilon = schedules.current_value(self._epsilon_greedy)
-        return {"epsilon": tf.cast(epsilon, tf.float32)}
+        return measures.of_exploration(epsilon=self._epsilon_greedy)
 
 
 class _InTurn(tf.Module):

@@ -3,7 +3,6 @@ from . import action_norm as action_norm
 from . import base as base
 from . import env_info as env_info
 from . import measurement_metrics as measurement_metrics
-from . import statistics as statistics
 from .action_metrics import ContinuousActionObserver as ContinuousActionObserver
 from .action_norm import ActionNormObserver as ActionNormObserver
 from .base import EnvLoopObserver as EnvLoopObserver

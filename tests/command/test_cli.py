@@ -12,7 +12,7 @@ import pytest
 from tests.forks import REPOSITORY, Forks
 from tfrl.algorithms import presets, registry
 from tfrl.command import config_files, train
-from tfrl.environments import extras
+from tfrl.environments import extras, suites
 from tfrl.experiments import actors, single
 from tfrl.train.runs import callbacks
 
@@ -88,7 +88,9 @@ def test_help_lists_every_flag_and_setting_with_default_and_meaning(run, name):
     # In this order.
     assert [*rows_of(listed.partition("\nFlags:\n")[2])] == [f"--{x}" for x in names]
     assert settings.startswith(f"{name} for {kind.environment_name}:\n")
-    shown = kind().settings
+    options = {k: x.default for k, x in suites.options().items()}
+    assert options.keys() >= {"action_repeat", "emulator", "grid_observations"}
+    shown = {**kind().settings, **options}
     assert [*rows_of(settings)] == [f"--{key}={x}".strip() for key, x in shown.items()]
     assert max(map(len, output.splitlines())) <= 88
 

@@ -142,10 +142,10 @@ def help_text(
     except (TypeError, ValueError) as error:
         errors.exit_with(str(error))
     fields = kind.run_fields()
-    rows = [
-        (f"--{field}={value}", fields[field].metadata["text"])
-        for field, value in recipe.settings.items()
-    ]
+    # The other fields are options of environments.
+    usual = {k: x.default for k, x in fields.items() if k not in recipe.settings}
+    values = {**recipe.settings, **usual}
+    rows = [(f"--{k}={x}", fields[k].metadata["text"]) for k, x in values.items()]
     return (
         f"{parsing.help_text(first, given, fields)}\n\n"
         f"Settings, {name} for {recipe.environment}:\n{parsing.table(rows)}"

@@ -92,9 +92,9 @@ def find(name: str) -> type[Named]:
     return found
 
 
-def name_of(config: Mapping[str, Any]) -> str:
-    """Returns the name of a configuration's algorithm; empty if it has none."""
-    found = config.get("algorithm") or ""
+def name_of(fields: Mapping[str, Any]) -> str:
+    """Returns the algorithm that the fields of a config.json name; empty if they name none."""
+    found = fields.get("algorithm") or ""
     return found if isinstance(found, str) else ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrl import distribute, environments, replay_service
-from tfrl.algorithms import run_settings, worlds
+from tfrl.algorithms import off_policy, run_settings, worlds
 from tfrl.algorithms.recipe import Recipe
 from tfrl.algorithms.settings import (
     FROM_0,
@@ -138,7 +138,7 @@ def make_experiment(
 
 
 def _of_queue(
-    algorithm: Any, actors: ActorSettings, options: Mapping[str, bool]
+    algorithm: Builder, actors: ActorSettings, options: Mapping[str, bool]
 ) -> distribute.Experiment:
     """Makes an experiment whose learner takes each sequence once."""
 
@@ -154,14 +154,14 @@ def _of_queue(
             "normalize_rewards=False, or train in one process."
         )
     is_ppo = algorithm.name == "ppo"
-    length = algorithm.steps_per_iteration // algorithm.num_envs
+    length = algorithm.steps_per_iteration // algorithm.settings["num_envs"]
     return _make(
         algorithm,
         # PPO's `train` takes rollouts and does the epochs itself; IMPALA's old weights
         # are those that an actor has pulled.
         {
             "compute_value_and_advantage_in_train": True,
-            "num_epochs": algorithm.num_epochs,
+            "num_epochs": algorithm.settings["num_epochs"],
         }
         if is_ppo
         else {"collect_update_period": 1},
@@ -177,12 +177,13 @@ def _of_queue(
 
 
 def _of_replay(
-    algorithm: Any, actors: ActorSettings, options: Mapping[str, bool]
+    algorithm: Builder, actors: ActorSettings, options: Mapping[str, bool]
 ) -> distribute.Experiment:
     """Makes an experiment whose learner samples uniform or prioritized replay.
 
     The actors follow the policy from the first step on.
     """
+    assert isinstance(algorithm, off_policy.OffPolicy)
     is_prioritized = algorithm.replay == "prioritized"
     min_size = algorithm.initial_collect_steps
     if min_size > algorithm.replay_capacity:
@@ -242,7 +243,7 @@ def _make(
     **arguments: Any,
 ) -> distribute.Experiment:
     world, settings = algorithm.world, algorithm.settings
-    kind: Any = type(algorithm)
+    kind = type(algorithm)
     # A learner takes whole batches.
     whole = {"minibatch_size": 0} if "minibatch_size" in settings else {}
 

@@ -241,11 +241,6 @@ class TimeStepChecker:
                 )
                 return
 
-    @property
-    def environment_name(self) -> str:
-        """The environment's name; see the function of the same name."""
-        return self._name
-
 
 def environment_name(environment: Any) -> str:
     """Returns the environment's name for messages: its registered id, or its class.
@@ -306,12 +301,11 @@ def _bounds_checks(
     spec: ts.TimeStep,
 ) -> dict[int, tuple[str, Any, Callable[[np.ndarray], Any]]]:
     """Returns the path, the spec and the check of each array that has bounds."""
-    found = {}
-    for index, (where, leaf) in enumerate(_paths(spec)):
-        check = _make_bounds_check(leaf)
-        if check is not None:
-            found[index] = where, leaf, check
-    return found
+    return {
+        index: (where, leaf, check)
+        for index, (where, leaf) in enumerate(_paths(spec))
+        if (check := _make_bounds_check(leaf)) is not None
+    }
 
 
 def _make_bounds_check(spec: Any) -> Callable[[np.ndarray], Any] | None:

@@ -93,7 +93,7 @@ def find(name: str) -> type[Named]:
 
 
 def name_of(fields: Mapping[str, Any]) -> str:
-    """Returns the algorithm that the fields of a config.json name; empty if they name none."""
+    """Returns the algorithm that fields of a config.json name; empty for none."""
     found = fields.get("algorithm") or ""
     return found if isinstance(found, str) else ""
 

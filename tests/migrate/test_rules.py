@@ -322,6 +322,10 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
             "e = suite_gym.load('A-v1')\ne.render('human')\no = e.reset()\n",
             "reset the environment before it is drawn.",
         ),
+        (
+            "import gym\nclass E(gym.Env):\n    def render(self, mode='human'): pass\n",
+            "Gymnasium gives render no mode",
+        ),
         ("import gin\n", "tfrl brings no gin: pip install gin-config."),
         ("from sonnet import nets\n", "tfrl brings no sonnet: pip install dm-sonnet."),
         (

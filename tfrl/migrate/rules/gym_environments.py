@@ -76,6 +76,11 @@ class Environments(Rule):
     def _function(self, updated: cst.FunctionDef, file: File) -> Any:
         """Adds the arguments of reset, and seeds the base class."""
         function = file.scope.node
+        names = [x.name.value for x in updated.params.params]
+        if updated.name.value == "render" and "mode" in names:
+            file.note(
+                self.name, "Gymnasium gives render no mode: set self.render_mode."
+            )
         if updated.name.value != "reset" or not _is_old(file.scope):
             return updated
         if not any(isinstance(x, ast.Return) and x.value for x in ast.walk(function)):

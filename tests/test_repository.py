@@ -277,7 +277,6 @@ PICKLES_FOR_OWN_PROCESSES = {
     "tfrl/system/child_errors.py",
     "tfrl/system/child_main.py",
     "tfrl/system/child_process.py",
-    "tfrl/system/function_process.py",
     "tfrl/system/state_savers.py",
     "tfrl/system/system_multiprocessing.py",
 }

@@ -84,7 +84,9 @@ def test_a_child_that_is_waited_for_says_what_it_wrote(monkeypatch, tmp_path):
 
 # Modules that start programs other than by `interpreter`, and what they start.
 STARTERS = {
-    "tfrl/compilation/gpu_calls.py": "Python with -P, since it may import no `system`",
+    "tfrl/compilation/python_calls/gpu_calls.py": (
+        "Python with -P, since it may import no `system`"
+    ),
     "tfrl/compilation/processors.py": "/usr/sbin/sysctl",
     "tfrl/environments/gymnasium/vector_py_environment.py": "Gymnasium's workers",
     "tfrl/migrate/files.py": "git ls-tree, which runs nothing of a checkout",

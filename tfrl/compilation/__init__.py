@@ -1,8 +1,8 @@
 """The machinery of the compilers: XLA, `tf.function` and `tf.data`.
 
 Every module works around a limit or a cost of these three, and imports nothing else of
-`tfrl`. `context` says whether XLA compiles the graph being built, `host_calls` calls
-Python from a program that XLA compiled, `words` packs small tensors into one,
+`tfrl`. `context` says whether XLA compiles the graph being built, `python_calls` calls
+Python from programs, compiled or not, `words` packs small tensors into one,
 `variable_substitution` turns code that keeps its state in variables into a pure
 function, `vectorized_map_converters` teaches `tf.vectorized_map` more operations,
 `program_cache` keeps compiled programs for later processes, and calls of

@@ -60,6 +60,7 @@ _PFOR = "tensorflow.python.ops.parallel_for.pfor"
 _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
 _SAVED_MODELS = "tensorflow.core.protobuf.saved_model_pb2"
+_OBJECTS = "tensorflow.core.protobuf.trackable_object_graph_pb2"
 _REGISTRATION = "tensorflow.python.saved_model.registration"
 _AUTOGRAPH = "tensorflow.python.autograph.core.config"
 _SESSION = "tensorflow.python.client.pywrap_tf_session"
@@ -185,6 +186,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "EagerFunc": lambda: _PY_FUNCTIONS,
     "StructuredValue": lambda: _PROTOS,
     "SavedModel": lambda: _SAVED_MODELS,
+    "TrackableObjectGraph": lambda: _OBJECTS,
     "_unbatch": lambda: tf.RaggedTensorSpec,
     "_create_slots": lambda: tf.compat.v1.train.Optimizer,
     "_get_variable_index": _adam,
@@ -527,6 +529,12 @@ def saved_model() -> Any:
     """Returns an empty protocol buffer that can hold a SavedModel."""
     remedy = "do not resume runs that have saved a policy"
     return _needed(_SAVED_MODELS, "SavedModel", "saved_model.pb", remedy)()
+
+
+def checkpointed_objects() -> Any:
+    """Returns an empty protocol buffer that can hold the objects of a checkpoint."""
+    remedy = "do not read the weights of other libraries"
+    return _needed(_OBJECTS, "TrackableObjectGraph", "checkpoint", remedy)()
 
 
 def register_checkpoint_saver(

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from tfrl.compilation import internals
 from tfrl.savers import checkpoint_files
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -127,9 +127,8 @@ def _read(path: str) -> tuple[Any, dict[str, list[_Layer]]]:
     found = inside if os.path.isfile(f"{inside}.index") else path
     try:
         reader = tf.train.load_checkpoint(found)
-        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
-            reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
-        )
+        graph = internals.checkpointed_objects()
+        graph.ParseFromString(reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH"))
     except checkpoint_files.READING_ERRORS as error:
         raise ValueError(
             f"path: got {path}, expected the folder of a checkpoint of TensorFlow 2, a "

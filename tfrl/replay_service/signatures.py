@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tfrl.specs.spec_json import Leaf
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.sampling.rows import RowSpec
-
-
 Shape = tuple[int | None, ...] | None
+RowSpec = tuple[np.dtype, tuple[int, ...]]  # Of a column: its dtype and shape.
 
 _NAMES = {"float16": "half", "float32": "float", "float64": "double"}
 

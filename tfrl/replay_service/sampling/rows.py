@@ -11,6 +11,7 @@ import numpy as np
 
 from tfrl.replay_service import signatures
 from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.signatures import RowSpec
 from tfrl.specs import dtype_names
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ _ALIGNMENT = 64  # Bytes; TensorFlow copies arrays with a smaller alignment.
 _SMALL = 1 << 16  # Bytes; smaller columns share one allocation.
 _WORTH_KEEPING = 1 << 20  # Minimum bytes of a batch whose memory is reused.
 _MOST_KEPT = 6  # Batches; enough for two prefetched batches and those in use.
-
-RowSpec = tuple[np.dtype, tuple[int, ...]]
 
 
 class MessageLayout:

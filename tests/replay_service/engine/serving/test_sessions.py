@@ -14,7 +14,7 @@ from tfrl.replay_service.engine.serving import service as service_lib
 from tfrl.replay_service.engine.serving.protocols import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
-from tfrl.replay_service.engine.storage import arena
+from tfrl.replay_service.engine.storage import step_store
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import wire
 from tfrl.specs.array_spec import ArraySpec
@@ -37,7 +37,7 @@ def make_service(*tables, **kwargs):
 
 def make_shared_service(*tables):
     """Returns a service whose steps other processes can map."""
-    probe = arena.make_arena([1], shared=True)
+    probe = step_store.make_arena([1], shared=True)
     if probe.fd is None:
         pytest.skip("This system cannot share memory.")
     probe.close()

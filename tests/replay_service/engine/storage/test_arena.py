@@ -1,7 +1,3 @@
-import contextlib
-import errno
-import mmap
-import os
 import sys
 
 import numpy as np
@@ -10,47 +6,6 @@ import pytest
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.storage import arena as arena_lib
 from tfrl.replay_service.engine.storage import memory
-
-posix = pytest.mark.skipif(os.name != "posix", reason="needs mappings of files")
-
-
-def _open_files():
-    for descriptor in os.listdir("/dev/fd"):
-        # The listing itself had a descriptor.
-        with contextlib.suppress(OSError):
-            yield os.fstat(int(descriptor))
-
-
-@posix
-def test_a_shared_arena_is_mapped_and_another_is_not():
-    from tfrl.replay_service.engine.storage import mapped_arena
-
-    shared = arena_lib.make_arena([4], shared=True)
-    assert isinstance(shared, mapped_arena.MappedArena)
-    assert isinstance(arena_lib.make_arena([4], shared=False), arena_lib.HeapArena)
-    shared.close()
-
-
-@posix
-def test_a_row_that_can_never_fit_leaves_it_to_the_heap(monkeypatch):
-    monkeypatch.setattr(memory, "total", lambda: 16 << 20)
-    arena = arena_lib.make_arena([17 << 20], shared=True)
-    assert isinstance(arena, arena_lib.HeapArena)
-
-
-@posix
-def test_no_mapping_at_all_leaves_it_to_the_heap(monkeypatch):
-    refused = []
-
-    def refuse(descriptor, *_):
-        refused.append(os.fstat(descriptor))
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    monkeypatch.setattr(mmap, "mmap", refuse)
-    assert isinstance(arena_lib.make_arena([4], shared=True), arena_lib.HeapArena)
-    # Threads of other tests may open and close files of their own meanwhile.
-    assert refused
-    assert not any(os.path.samestat(refused[0], file) for file in _open_files())
 
 
 def test_the_heap_keeps_what_was_written_when_it_grows():

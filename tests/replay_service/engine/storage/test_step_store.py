@@ -1,11 +1,17 @@
 import collections
+import contextlib
+import errno
+import mmap
+import os
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.engine.storage import step_store
+from tfrl.replay_service.engine.storage import arena, memory, step_store
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs mappings of files")
 
 CARTPOLE = [("int32", ()), ("float32", (4,)), ("int64", ()), ("float32", ())]
 
@@ -251,3 +257,42 @@ def test_room_for_many_steps_is_given_back(of_numbers):
     assert len(steps._numbers) == step_store._LEAST_SENT
     add(steps, of_numbers, [300_000])
     assert of_numbers.read(0, steps.slots(np.array([300_000]))) == 300_000
+
+
+def _open_files():
+    for descriptor in os.listdir("/dev/fd"):
+        # The listing itself had a descriptor.
+        with contextlib.suppress(OSError):
+            yield os.fstat(int(descriptor))
+
+
+@posix
+def test_a_shared_arena_is_mapped_and_another_is_not():
+    from tfrl.replay_service.engine.storage import mapped_arena
+
+    shared = step_store.make_arena([4], shared=True)
+    assert isinstance(shared, mapped_arena.MappedArena)
+    assert isinstance(step_store.make_arena([4], shared=False), arena.HeapArena)
+    shared.close()
+
+
+@posix
+def test_a_row_that_can_never_fit_leaves_it_to_the_heap(monkeypatch):
+    monkeypatch.setattr(memory, "total", lambda: 16 << 20)
+    made = step_store.make_arena([17 << 20], shared=True)
+    assert isinstance(made, arena.HeapArena)
+
+
+@posix
+def test_no_mapping_at_all_leaves_it_to_the_heap(monkeypatch):
+    refused = []
+
+    def refuse(descriptor, *_):
+        refused.append(os.fstat(descriptor))
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    assert isinstance(step_store.make_arena([4], shared=True), arena.HeapArena)
+    # Threads of other tests may open and close files of their own meanwhile.
+    assert refused
+    assert not any(os.path.samestat(refused[0], file) for file in _open_files())

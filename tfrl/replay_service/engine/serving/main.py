@@ -25,7 +25,7 @@ from tfrl.replay_service import checkpointers, errors
 from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
 from tfrl.replay_service.engine.serving import network_listener, protocols
 from tfrl.replay_service.engine.serving.service import Service
-from tfrl.replay_service.engine.storage import arena
+from tfrl.replay_service.engine.storage import step_store
 from tfrl.system import locked_directories, log
 
 STOP = b"stop"  # The bytes that a parent writes to stdin before it closes stdin.
@@ -215,7 +215,7 @@ def _end_with(
 
 def _can_share() -> bool:
     """Returns whether other processes of this host can map memory of this process."""
-    probe = arena.make_arena([1], shared=True)
+    probe = step_store.make_arena([1], shared=True)
     shared = probe.fd is not None
     probe.close()
     return shared and hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")

@@ -7,8 +7,6 @@ has no such memory.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -93,22 +91,6 @@ class Arena(Protocol):
 
     def close(self) -> None:
         """Closes the file. The columns stay readable while they are referenced."""
-
-
-def make_arena(row_bytes: Sequence[int], shared: bool) -> Arena:
-    """Returns a `MappedArena` if `shared` and possible, else a `HeapArena`.
-
-    Args:
-      row_bytes: The size of a row, for each column.
-      shared: Whether other processes of this host should be able to read the arena.
-    """
-    if shared and sys.platform != "win32":
-        from tfrl.replay_service.engine.storage import mapped_arena
-
-        # A sandbox may refuse files or mappings; rows then travel over the socket.
-        with contextlib.suppress(OSError, ValueError):
-            return mapped_arena.MappedArena(row_bytes, memory.total())
-    return HeapArena(row_bytes)
 
 
 class HeapArena(Arena):

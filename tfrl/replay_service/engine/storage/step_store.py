@@ -6,7 +6,9 @@ to the same slots. A slot is free again when its last reference is released.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -59,7 +61,7 @@ class StepStore:
             dtype.itemsize * math.prod(shape)
             for dtype, (_, shape) in zip(self._dtypes, self.columns, strict=True)
         )
-        self._arena = arena_lib.make_arena(self.row_bytes, shared)
+        self._arena = make_arena(self.row_bytes, shared)
         self._pool = row_pool.RowPool()
         self._spare = row_pool.SpareRows(self._arena, self.row_bytes)
         self._counts = np.zeros(0, np.int32)
@@ -457,3 +459,19 @@ class SentSteps:
 
 def _sent_arrays(room: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty(room, np.int64), np.empty(room, np.int32)
+
+
+def make_arena(row_bytes: Sequence[int], shared: bool) -> arena_lib.Arena:
+    """Returns a `MappedArena` if `shared` and possible, else a `HeapArena`.
+
+    Args:
+      row_bytes: The size of a row, for each column.
+      shared: Whether other processes of this host should be able to read the arena.
+    """
+    if shared and sys.platform != "win32":
+        from tfrl.replay_service.engine.storage import mapped_arena
+
+        # A sandbox may refuse files or mappings; rows then travel over the socket.
+        with contextlib.suppress(OSError, ValueError):
+            return mapped_arena.MappedArena(row_bytes, memory.total())
+    return arena_lib.HeapArena(row_bytes)

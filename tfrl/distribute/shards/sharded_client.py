@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 import time
@@ -24,8 +25,10 @@ from tfrl.distribute.shards.shard import (
     split_keys,
 )
 from tfrl.replay_service import errors, table_info
+from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.writing.stream import BATCH
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -124,6 +127,11 @@ class ShardedClient:
     def table(self) -> str:
         """The name of the table."""
         return self._table
+
+    @property
+    def label(self) -> str:
+        """The name that stands for the address in the records of a dataset's errors."""
+        return f"shards {id(self)}"
 
     @property
     def signature(self) -> Any:
@@ -249,9 +257,44 @@ class ShardedClient:
             no such weighting, or a rate limiter's window is too narrow for the batch;
             see `check_windows`.
         """
-        from tfrl.distribute.shards import sharded_dataset
+        import tensorflow as tf
 
-        return sharded_dataset.make(self, batch_size, weighting, max_in_flight, mixed)
+        from tfrl.replay_service.sampling import dataset, generator, interrupts
+
+        number_checks.check_sizes(batch_size=batch_size)
+        number_checks.check_sizes(optional=True, max_in_flight=max_in_flight)
+        batch_shares.check_weighting(weighting)
+        signature = self.signature
+        if signature is None:
+            raise ValueError(
+                f"table: {self.table!r} has no signature, expected one, which defines "
+                "the dataset's elements; make the table with a signature."
+            )
+        spec = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec([batch_size, *leaf.shape], leaf.dtype),
+            ReplaySample(
+                SampleInfo(
+                    *map(tf.TensorSpec, SampleInfo.tf_shapes(), SampleInfo.tf_dtypes())
+                ),
+                dataset.without_lists(signature),
+            ),
+        )
+        self.check_windows(-(-batch_size // self.num_shards) if mixed else batch_size)
+        ahead = max_in_flight
+        if ahead is None:
+            # A shard that gives whole batches needs room for one batch ahead.
+            ahead = batch_size * (3 if mixed else max(3, self.num_shards))
+        opener = generator.register(lambda: self.stream(weighting, ahead, mixed=mixed))
+        interrupts.WATCH.start()
+        variant = generator.batches(
+            tf.nest.flatten(spec),
+            tf.constant(self.label),
+            tf.constant(self.table),
+            tf.constant(json.dumps({"opener": opener})),
+            tf.constant(batch_size, tf.int64),
+            tf.constant(True),
+        )
+        return dataset.from_variant(variant, spec)
 
     def update_priorities(self, keys: Any, priorities: Any) -> None:
         """Updates the priorities of items. Ignores unknown keys, and dead shards.

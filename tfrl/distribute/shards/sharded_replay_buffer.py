@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.compilation.python_calls import graph_calls
-from tfrl.distribute.shards import batch_shares, sharded_client, sharded_dataset
+from tfrl.distribute.shards import batch_shares, sharded_client
 from tfrl.replay_buffers import replay_buffer, tf_prioritized_replay_buffer
 from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset
 from tfrl.typing import types
@@ -136,8 +137,8 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
         """Raises the replay service's own exception; see `ReverbReplayBuffer`."""
-        label = sharded_dataset.label(self._client)
-        with reverb_dataset.reraised(lambda: reverb_dataset.take_failure(label)):
+        failure = functools.partial(reverb_dataset.take_failure, self._client.label)
+        with reverb_dataset.reraised(failure):
             yield
 
     def update_priorities(self, keys: Any, priorities: Any) -> Any:

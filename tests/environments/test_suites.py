@@ -66,6 +66,12 @@ def test_the_row_of_bit_flipping_has_the_names_that_it_knows(name):
     assert suite.is_native == native.bit_flipping.is_task(name)
 
 
+def test_the_error_for_a_misspelt_name_suggests_names_of_added_suites(add):
+    add(suites.Suite(matches=lambda _: False, names=lambda: ["mysuite/short"]))
+    with pytest.raises(ValueError, match="did you mean mysuite/short"):
+        suites.find_action_space("mysuit/shrt")
+
+
 def test_names_say_which_elements_are_left():
     for name, positions in {"CartPoleNoVel-v1": 2, "MountainCarNoVel-v0": 1}.items():
         spec = worlds.make_environment(name, 1, 0).observation_spec()

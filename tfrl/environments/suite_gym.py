@@ -13,7 +13,7 @@ import importlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -23,7 +23,6 @@ from tfrl.environments import (
     extras,
     gymnasium_wrapper,
     py_environment,
-    suites,
     wrappers,
 )
 from tfrl.environments.gymnasium import headless
@@ -163,8 +162,14 @@ def wrap_env(
     return environment
 
 
-def find_spec(environment_name: str) -> registration.EnvSpec:
+def find_spec(
+    environment_name: str, other_names: Iterable[str] = ()
+) -> registration.EnvSpec:
     """Returns the registered spec of an environment, without Gymnasium's warnings.
+
+    Args:
+      environment_name: The name, or "module:name" to import a module first.
+      other_names: Names beside Gymnasium's that the error suggests.
 
     Raises:
       ImportError: If the extra that brings the environment is not installed.
@@ -190,7 +195,7 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     if spec is None:
         raise ValueError(
             f"environment_name: got {environment_name!r}, expected a name that is "
-            f"registered with Gymnasium; {_suggestion(name)}"
+            f"registered with Gymnasium; {_suggestion(name, other_names)}"
         )
     for package, (extra, dependency) in _EXTRAS.items():
         if str(spec.entry_point).startswith(package):
@@ -261,8 +266,8 @@ def _say_version(name: str, newest: str) -> None:
     )
 
 
-def _suggestion(name: str) -> str:
-    known = [*gymnasium.registry, *suites.added_names()]
+def _suggestion(name: str, other_names: Iterable[str]) -> str:
+    known = [*gymnasium.registry, *other_names]
     lower = {key.lower(): key for key in known}
     if name.startswith("ALE/") and not any(key.startswith("ale/") for key in lower):
         return (

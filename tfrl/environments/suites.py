@@ -137,11 +137,6 @@ def add(suite: Suite) -> None:
     kind_of.cache_clear()
 
 
-def added_names() -> list[str]:
-    """Returns the names that the added suites know."""
-    return [name for suite in _added for name in suite.names()]
-
-
 def find(given: Any) -> tuple[Suite, str]:
     """Returns the suite of an environment, and the environment's name in it.
 
@@ -361,19 +356,24 @@ def _load_games(
     )
 
 
+def _find_spec(name: str) -> Any:
+    added = (known for suite in _added for known in suite.names())
+    return environments.suite_gym.find_spec(name, added)
+
+
 def _make_bare(name: str) -> Any:
     """Makes an environment of Gymnasium to look at, without TensorFlow."""
     import gymnasium
 
     from tfrl.environments import suite_gym
 
-    spec = environments.suite_gym.find_spec(name)
+    spec = _find_spec(name)
     with suite_gym.model_warnings_omitted(spec):
         return gymnasium.make(spec, disable_env_checker=True)
 
 
 def _check_registered(name: str) -> Any:
-    entry_point = str(environments.suite_gym.find_spec(name).entry_point)
+    entry_point = str(_find_spec(name).entry_point)
     is_quick = entry_point.startswith(_MADE_AT_ONCE)
     return _make_bare(name).action_space if is_quick else None
 
@@ -384,7 +384,7 @@ def _load_registered(
     from tfrl.environments.gymnasium import masks
 
     # What is made as a whole has no members to wrap.
-    if environments.suite_gym.find_spec(name).vector_entry_point is None:
+    if _find_spec(name).vector_entry_point is None:
         wrappers = [*wrappers, masks.with_mask]
     if num_envs == 1:
         return environments.suite_gym.load(name, gym_env_wrappers=wrappers)
@@ -396,7 +396,7 @@ def _load_registered(
 def _load_grids(
     name: str, num_envs: int, *, grid_observations: str, **_: Any
 ) -> PyEnvironment:
-    environments.suite_gym.find_spec(name)  # Raises the error for a missing extra.
+    _find_spec(name)  # Raises the error for a missing extra.
     import gymnasium
     import numpy as np
     from minigrid import wrappers

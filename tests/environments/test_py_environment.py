@@ -1,13 +1,21 @@
 import signal
 import sys
 import warnings
+from unittest import mock
 
+import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfrl import testing
-from tfrl.environments import batched_py_environment, py_environment, wrappers
+from tfrl.environments import (
+    batched_py_environment,
+    py_environment,
+    suite_gym,
+    wrappers,
+)
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
@@ -272,3 +280,39 @@ def test_a_stop_iteration_is_an_error_that_names_the_environment(wraps):
     ):
         environment.step(np.int32(0))
     environment.reset()
+
+
+def test_an_environment_is_called_by_its_class_inside_of_wrappers():
+    environment = Countdown()
+    wrapped = wrappers.RunStats(wrappers.TimeLimit(environment, 3))
+    assert py_environment.environment_name(wrapped) == "Countdown"
+
+
+class Unregistered(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+def test_an_unregistered_gymnasium_environment_is_called_by_its_own_class():
+    gym_env = gymnasium.wrappers.RecordEpisodeStatistics(Unregistered())
+    single = suite_gym.wrap_env(gym_env, max_episode_steps=3)
+    assert py_environment.environment_name(single) == "Unregistered"
+    batch = batched_py_environment.BatchedPyEnvironment([single, single], False)
+    name = py_environment.environment_name(batch)
+    assert name == "BatchedPyEnvironment of Unregistered"
+    vector = vector_py_environment.VectorPyEnvironment(
+        gymnasium.vector.SyncVectorEnv([Unregistered])
+    )
+    name = py_environment.environment_name(vector)
+    assert name == "SyncVectorEnv of Unregistered"
+
+
+def test_a_mock_is_called_by_its_class():
+    # Each wrapped_env() of a mock returns another mock.
+    assert py_environment.environment_name(mock.MagicMock()) == "MagicMock"

@@ -12,11 +12,7 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import (
-    action_arrays,
-    leaf_checks,
-    time_step_checker,
-)
+from tfrl.environments.boundary import action_arrays, leaf_checks
 from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import mixins
@@ -65,7 +61,7 @@ class DmEnvWrapper(mixins.Forwards, py_environment.PyEnvironment):
         self._dm_action_spec = env.action_spec()
         self._reward_spec = _as_float32(env.reward_spec())
         self._discount_spec = _as_float32(env.discount_spec())
-        name = time_step_checker.environment_name(env)
+        name = py_environment.environment_name(env)
         self._check_action = action_arrays.ActionChecker(name, self._action_spec)
         self._copiers = [
             leaf_checks.NestCopier(name, field, spec)

@@ -11,11 +11,7 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import (
-    action_arrays,
-    leaf_checks,
-    time_step_checker,
-)
+from tfrl.environments.boundary import action_arrays, leaf_checks
 from tfrl.environments.gymnasium import results, state_adapters
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
@@ -92,7 +88,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             gym_env.action_space, gymnasium.spaces.Discrete
         )
         self._render_kwargs = dict(render_kwargs or {})
-        self._name = time_step_checker.environment_name(gym_env)
+        self._name = py_environment.environment_name(gym_env)
         self._check_action = action_arrays.ActionChecker(self._name, self._action_spec)
         self._action_dtype = getattr(self._action_spec, "dtype", None)
         # Gymnasium's environments require the dtypes of their spaces.

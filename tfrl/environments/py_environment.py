@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+import gymnasium
 import numpy as np
 import tree
 
@@ -314,6 +315,31 @@ def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
     environment._restore_time_step(captured["time_step"])
 
 
+def environment_name(environment: Any) -> str:
+    """Returns the environment's name for messages: its registered id, or its class.
+
+    It is the class of the environment inside all wrappers; for a batch, of its first
+    member.
+    """
+    name = getattr(getattr(environment, "spec", None), "id", None)
+    if isinstance(name, str):
+        return name
+    # Only a PyEnvironment is unwrapped, because mocks have every attribute.
+    while isinstance(environment, PyEnvironment) and hasattr(
+        environment, "wrapped_env"
+    ):
+        environment = environment.wrapped_env()
+    for inside in ("gym", "dm_env"):
+        if hasattr(type(environment), inside):
+            environment = getattr(environment, inside)
+    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
+        environment = environment.unwrapped
+    members = getattr(environment, "envs", None)
+    if isinstance(members, list | tuple) and members:
+        return f"{type(environment).__name__} of {environment_name(members[0])}"
+    return type(environment).__name__
+
+
 def _raise_in_its_place(
     environment: PyEnvironment, what: str, error: StopIteration | SystemExit
 ) -> None:
@@ -325,8 +351,6 @@ def _raise_in_its_place(
     Raises:
       RuntimeError: The environment has raised the exception.
     """
-    # Imported here because the module needs this one.
-    from tfrl.environments.boundary import time_step_checker
     from tfrl.system import interrupts
 
     if interrupts.is_from_handler(error):
@@ -343,7 +367,7 @@ def _raise_in_its_place(
             "it would end the whole program: end the episode in its place, or raise an "
             "error (programs with a window often call it when the window is closed)"
         )
-    name = time_step_checker.environment_name(environment)
+    name = environment_name(environment)
     raise RuntimeError(
         f"{what}: got {got} from environment {name}, expected a time step; {remedy}."
     ) from error

@@ -60,7 +60,7 @@ def validate_py_environment(
     """
     splitter = observation_and_action_constraint_splitter
     check = time_step_checker.TimeStepChecker.of(environment)
-    name = time_step_checker.environment_name(environment)
+    name = py_environment.environment_name(environment)
     rng = np.random.default_rng()
     finished = 0
     step = last_end = 1

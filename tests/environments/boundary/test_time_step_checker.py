@@ -1,19 +1,13 @@
 import re
 import warnings
-from unittest import mock
 
-import gymnasium
 import numpy as np
 import pytest
 
 from tfrl.environments import (
-    batched_py_environment,
     py_environment,
-    suite_gym,
-    wrappers,
 )
 from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
@@ -220,39 +214,3 @@ def test_a_batch_of_another_size_is_an_error():
     spec = array_spec.ArraySpec((2,), np.float32)
     with pytest.raises(ValueError, match=r"got shape \(2, 2\), expected \(3, 2\)"):
         check(spec, np.zeros((2, 2), np.float32), batch_size=3)
-
-
-def test_an_environment_is_called_by_its_class_inside_of_wrappers():
-    environment = Constant(array_spec.ArraySpec((), np.float32))
-    wrapped = wrappers.RunStats(wrappers.TimeLimit(environment, 3))
-    assert time_step_checker.environment_name(wrapped) == "Constant"
-
-
-class Unregistered(gymnasium.Env):
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        return self.observation_space.sample(), 0.0, False, False, {}
-
-
-def test_an_unregistered_gymnasium_environment_is_called_by_its_own_class():
-    gym_env = gymnasium.wrappers.RecordEpisodeStatistics(Unregistered())
-    single = suite_gym.wrap_env(gym_env, max_episode_steps=3)
-    assert time_step_checker.environment_name(single) == "Unregistered"
-    batch = batched_py_environment.BatchedPyEnvironment([single, single], False)
-    name = time_step_checker.environment_name(batch)
-    assert name == "BatchedPyEnvironment of Unregistered"
-    vector = vector_py_environment.VectorPyEnvironment(
-        gymnasium.vector.SyncVectorEnv([Unregistered])
-    )
-    name = time_step_checker.environment_name(vector)
-    assert name == "SyncVectorEnv of Unregistered"
-
-
-def test_a_mock_is_called_by_its_class():
-    # Each wrapped_env() of a mock returns another mock.
-    assert time_step_checker.environment_name(mock.MagicMock()) == "MagicMock"

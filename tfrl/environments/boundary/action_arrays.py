@@ -9,7 +9,7 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import leaf_checks, time_step_checker
+from tfrl.environments.boundary import leaf_checks
 from tfrl.specs import array_spec
 
 
@@ -49,7 +49,7 @@ class ActionChecker:
         """Returns the checker for an environment, batched or not."""
         size = environment.batch_size
         return cls(
-            time_step_checker.environment_name(environment),
+            py_environment.environment_name(environment),
             environment.action_spec(),
             () if size is None else (size,),
         )

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-import gymnasium
 import numpy as np
 import tree
 
@@ -74,7 +73,7 @@ class TimeStepChecker:
     def of(cls, environment: py_environment.PyEnvironment) -> Self:
         """Returns the checker for an environment, batched or not."""
         return cls(
-            environment_name(environment),
+            py_environment.environment_name(environment),
             environment.time_step_spec(),
             environment.batch_size if environment.batched else None,
         )
@@ -240,31 +239,6 @@ class TimeStepChecker:
                     stacklevel=3,
                 )
                 return
-
-
-def environment_name(environment: Any) -> str:
-    """Returns the environment's name for messages: its registered id, or its class.
-
-    It is the class of the environment inside all wrappers; for a batch, of its first
-    member.
-    """
-    name = getattr(getattr(environment, "spec", None), "id", None)
-    if isinstance(name, str):
-        return name
-    # Only a PyEnvironment is unwrapped, because mocks have every attribute.
-    while isinstance(environment, py_environment.PyEnvironment) and hasattr(
-        environment, "wrapped_env"
-    ):
-        environment = environment.wrapped_env()
-    for inside in ("gym", "dm_env"):
-        if hasattr(type(environment), inside):
-            environment = getattr(environment, inside)
-    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
-        environment = environment.unwrapped
-    members = getattr(environment, "envs", None)
-    if isinstance(members, list | tuple) and members:
-        return f"{type(environment).__name__} of {environment_name(members[0])}"
-    return type(environment).__name__
 
 
 def _without_batch(time_step: ts.TimeStep) -> ts.TimeStep:

@@ -17,13 +17,10 @@ from tfrl.environments import (
     batches,
     gymnasium_wrapper,
     process_py_environment,
+    py_environment,
     suite_gym,
 )
-from tfrl.environments.boundary import (
-    action_arrays,
-    leaf_checks,
-    time_step_checker,
-)
+from tfrl.environments.boundary import action_arrays, leaf_checks
 from tfrl.environments.gymnasium import (
     autoreset,
     results,
@@ -124,7 +121,7 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
             spec.dtype for spec in tree.flatten(self._action_spec)
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
-        self._name = time_step_checker.environment_name(vector_env)
+        self._name = py_environment.environment_name(vector_env)
         self._check_action = action_arrays.ActionChecker(
             self._name, self._action_spec, (self._batch_size,)
         )

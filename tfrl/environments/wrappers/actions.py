@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments.boundary import (
-    action_arrays,
-    action_specs,
-    time_step_checker,
-)
+from tfrl.environments.boundary import action_arrays, action_specs
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
-from tfrl.environments.py_environment import PyEnvironment
+from tfrl.environments.py_environment import PyEnvironment, environment_name
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
@@ -88,7 +84,7 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
         outer_shape = first.shape[
             : max(first.ndim - len(tree.flatten(spec)[0].shape), 0)
         ]
-        name = time_step_checker.environment_name(self)
+        name = environment_name(self)
         check = action_arrays.ActionChecker(name, spec, outer_shape)
         return self._pack(check(action), outer_shape)
 

@@ -4,7 +4,10 @@ import types
 
 import pytest
 
+import tfrl
 from tfrl import environments, policies
+from tfrl.algorithms import worlds
+from tfrl.algorithms.recipe import Recipe
 from tfrl.command import record, saved_policy
 from tfrl.policies import policy_saver
 
@@ -110,3 +113,20 @@ def test_a_policy_for_other_observations_is_told_in_one_line(run, saved, monkeyp
     expected = r"^policy: it was saved for observations float32\[4\], got .*\[6\]; .*$"
     with pytest.raises(ValueError, match=expected):
         run()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        None,
+        Recipe.of(tfrl.SAC, "Pendulum-v1").changed(num_envs=2),
+        # Its buffer holds the episodes of one update.
+        Recipe.of(tfrl.REINFORCE, "CartPole-v1").changed(num_envs=1),
+    ],
+    ids=["none", "two", "reinforce"],
+)
+def test_a_run_without_a_replay_buffer_has_no_frames_to_copy(recipe, tmp_path):
+    name = recipe.environment if recipe else "CartPole-v1"
+    environment = worlds.make_environment(name, 1, 0)
+    with pytest.raises(ValueError, match=r"--replay: got .*, expected one with a"):
+        record._replayed(environment, tmp_path, recipe)

@@ -27,7 +27,7 @@ from typing import Any
 from absl import flags
 
 from tfrl import datasets, environments
-from tfrl.algorithms import run_folders
+from tfrl.algorithms import off_policy, run_folders
 from tfrl.algorithms.recipe import Recipe
 from tfrl.command import parsing, saved_policy
 from tfrl.system import log, paths, quiet
@@ -115,17 +115,14 @@ def _replayed(
     environment: environments.TFEnvironment, run: pathlib.Path, recipe: Recipe | None
 ) -> Iterator[Any]:
     """Returns the frames of the replay buffer in a run's last checkpoint."""
-    settings = {} if recipe is None else recipe.settings
-    if (
-        recipe is None
-        or settings.get("num_envs") != 1
-        or "replay_capacity" not in settings
-    ):
+    algorithm = None
+    if recipe is not None and recipe.settings.get("num_envs") == 1:
+        algorithm = recipe.make(environment)
+    if not isinstance(algorithm, off_policy.OffPolicy):
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
             "one environment, as `tfrl train sac` makes it with --num_envs=1."
         )
-    algorithm: Any = recipe.make(environment)
     return datasets.recordings.from_checkpoint(
         run / "checkpoints",
         datasets.recordings.frame_spec(environment),

@@ -17,8 +17,8 @@ from typing import Any
 
 from absl import flags
 
+from tfrl import environments, train
 from tfrl import eval as evaluation
-from tfrl import train
 from tfrl.algorithms import learning
 from tfrl.command import parsing, saved_policy
 from tfrl.system import files, log, quiet
@@ -132,7 +132,10 @@ def _evaluate(given: flags.FlagValues, folder: str | None) -> None:
 
 
 def _play(
-    saved: saved_policy.Saved, environment: Any, policy: Any, given: flags.FlagValues
+    saved: saved_policy.Saved,
+    environment: environments.TFEnvironment,
+    policy: Any,
+    given: flags.FlagValues,
 ) -> evaluation.EvaluationResult:
     """Plays the episodes for which the flags ask."""
     evaluator = evaluation.Evaluator(

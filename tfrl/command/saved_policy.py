@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
+from tfrl import environments
 from tfrl.algorithms import learning, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.recipe import Recipe
@@ -72,13 +73,13 @@ class Saved(NamedTuple):
     environment: dict[str, Any]
     recipe: Recipe | None
 
-    def make_environment(self, num_envs: int) -> Any:
+    def make_environment(self, num_envs: int) -> environments.TFEnvironment:
         """Makes so many environments, which are stepped together."""
         return worlds.make_environment(
             self.env, num_envs, self.seed, **self.environment
         )
 
-    def load(self, environment: Any) -> Any:
+    def load(self, environment: environments.TFEnvironment) -> Any:
         """Returns the policy; raises a ValueError if it is damaged.
 
         Args:

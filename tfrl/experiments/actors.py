@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from tfrl import distribute, environments, replay_service
+from tfrl import agents, distribute, environments, replay_service
 from tfrl.algorithms import off_policy, run_settings, worlds
 from tfrl.algorithms.recipe import Recipe
 from tfrl.algorithms.settings import (
@@ -247,7 +247,7 @@ def _make(
     # A learner takes whole batches.
     whole = {"minibatch_size": 0} if "minibatch_size" in settings else {}
 
-    def make_agent(environment: environments.TFEnvironment) -> Any:
+    def make_agent(environment: environments.TFEnvironment) -> agents.TFAgent:
         made = kind(
             environment,
             settings={**settings, **whole},

@@ -89,7 +89,7 @@ class Slots:
         self._members.start()
         return self._members
 
-    def _make_loop(self, seed: int, **values: float) -> Any:
+    def _make_loop(self, seed: int, **values: float) -> train.TrainingLoop:
         recipe = self._plan.recipe_of(values, seed)
         return one_program.make_loop(recipe, values, self._dynamics)
 

@@ -163,16 +163,16 @@ def tune(
         why = one_program.obstacle(made, environment, plan.searched)
         if not why:
             number = min(slots, trials)
-            runner: Any = runners.Slots(plan, environment, number)
+            run = runners.Slots(plan, environment, number).run
             how = "in one program, compiled once"
         else:
             number = processes or processors.number()
-            runner = runners.Processes(plan, environment, folder / "runs", number)
+            run = runners.Processes(plan, environment, folder / "runs", number).run
             how = f"in processes, since {why}"
         length = plan.recipe_of({}).settings["num_iterations"]
         say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
-        studied.search(runner.run, trials)
-        returns = studied.repeat(runner.run, best, seeds)
+        studied.search(run, trials)
+        returns = studied.repeat(run, best, seeds)
         result = _result(plan, study, returns)
         for path, text in (
             ("best.json", json.dumps(result.row, indent=2) + "\n"),

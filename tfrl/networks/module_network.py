@@ -10,12 +10,30 @@ import tensorflow as tf
 
 from tfrl.networks import layer_utils, network, utils
 from tfrl.networks.construction import recurrence
+from tfrl.utils import keras_versions
 
 
 def is_module(value: Any) -> bool:
     """Whether a value is a module that a `ModuleNetwork` takes."""
     is_layer = isinstance(value, keras.layers.Layer)
     return isinstance(value, tf.Module) and callable(value) and not is_layer
+
+
+def as_layer(module: Any) -> Any:
+    """Returns a layer for a Keras layer, a Sonnet module or a function.
+
+    A Keras layer or None is returned unchanged, a module in a `ModuleNetwork`, and a
+    function in a Keras `Lambda`.
+
+    Raises:
+      TypeError: If `module` is a layer of Keras 2.
+    """
+    keras_versions.check(module, "layer")  # Layers of Keras 2 are modules, too.
+    if module is None or isinstance(module, keras.layers.Layer):
+        return module
+    if is_module(module):
+        return ModuleNetwork(module)
+    return keras.layers.Lambda(module)
 
 
 class ModuleNetwork(network.Network):

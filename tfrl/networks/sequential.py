@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import network, utils
+from tfrl.networks import module_network, network, utils
 from tfrl.networks.construction import checks, recurrence, seeding
 from tfrl.typing import types
 
@@ -67,7 +67,7 @@ class Sequential(network.Network):
                 )
         stack: list[Any] = [
             recurrence.as_recurrent(layer) if recurrence.is_recurrent(layer) else layer
-            for layer in map(utils.as_layer, layers)
+            for layer in map(module_network.as_layer, layers)
         ]
         state_specs = [network.get_state_spec(layer) for layer in stack]
         self._set_untracked("_layer_state_specs", state_specs)

@@ -15,7 +15,6 @@ import tree
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.construction.seeding import SeedStream, clone_initializer
-from tfrl.utils import keras_versions
 
 __all__ = [
     "Activation",
@@ -154,25 +153,6 @@ def head_dtype(dtype: Any) -> Any:
     policy = keras.dtype_policies.get(dtype)
     is_mixed = policy.compute_dtype != policy.variable_dtype
     return policy.variable_dtype if is_mixed else dtype
-
-
-def as_layer(module: Any) -> Any:
-    """Returns a layer for a Keras layer, a Sonnet module or a function.
-
-    A Keras layer or None is returned unchanged, a module in a `ModuleNetwork`, and a
-    function in a Keras `Lambda`.
-
-    Raises:
-      TypeError: If `module` is a layer of Keras 2.
-    """
-    from tfrl.networks import module_network
-
-    keras_versions.check(module, "layer")  # Layers of Keras 2 are modules, too.
-    if module is None or isinstance(module, keras.layers.Layer):
-        return module
-    if module_network.is_module(module):
-        return module_network.ModuleNetwork(module)
-    return keras.layers.Lambda(module)
 
 
 def field(nest: Any, name: str) -> Any:

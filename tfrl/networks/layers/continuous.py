@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import utils
+from tfrl.networks import module_network, utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.layers import dense, initializers
 
@@ -163,9 +163,9 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
         """
         # The networks get uint8 images and integer actions unchanged.
         super().__init__(**{"autocast": False, **kwargs})
-        self.critic_network = utils.as_layer(critic_network)
-        self.observation_network = utils.as_layer(observation_network)
-        self.action_network = utils.as_layer(action_network)
+        self.critic_network = module_network.as_layer(critic_network)
+        self.observation_network = module_network.as_layer(observation_network)
+        self.action_network = module_network.as_layer(action_network)
 
     def call(self, observation: Any, action: Any = None, training: bool = False) -> Any:
         """Returns the output of the critic network.

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import utils
+from tfrl.networks import module_network, utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.utils import number_checks
 
@@ -41,8 +41,8 @@ class DiscreteFilteredQNetwork(recorded_layer.RecordedLayer):
         number_checks.check_number(
             "threshold", threshold, 0, 1, remedy="it is a ratio of probabilities"
         )
-        self.g_network = utils.as_layer(g_network)
-        self.q_network = utils.as_layer(q_network)
+        self.g_network = module_network.as_layer(g_network)
+        self.q_network = module_network.as_layer(q_network)
         self._threshold = threshold
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import utils
+from tfrl.networks import module_network, utils
 from tfrl.networks.construction import recorded_layer
 
 
@@ -28,7 +28,7 @@ class OAREmbedding(recorded_layer.RecordedLayer):
           **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(**{"autocast": False, **kwargs})
-        self.torso = utils.as_layer(torso)
+        self.torso = module_network.as_layer(torso)
         self._num_actions = num_actions
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:

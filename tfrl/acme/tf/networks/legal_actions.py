@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.distributions import sampling
-from tfrl.networks import network, sequential, utils
+from tfrl.networks import module_network, network, sequential, utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.utils.optimization import schedules
 
@@ -168,7 +168,7 @@ class NetworkWithMaskedEpsilonGreedy(recorded_layer.RandomLayer):
           **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(seed, **{"autocast": False, **kwargs})
-        self.network = utils.as_layer(network)
+        self.network = module_network.as_layer(network)
         self._set_untracked("_epsilon", epsilon)
 
     def call(self, observation: Any, training: bool = False) -> tf.Tensor:

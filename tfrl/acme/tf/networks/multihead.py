@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import utils
+from tfrl.networks import module_network, utils
 from tfrl.networks.construction import recorded_layer
 
 
@@ -32,7 +32,7 @@ class Multihead(recorded_layer.RecordedLayer):
                 f"network_heads: got {network_heads!r}, expected at least one head; "
                 "add a layer."
             )
-        self.network_heads = [utils.as_layer(head) for head in network_heads]
+        self.network_heads = [module_network.as_layer(head) for head in network_heads]
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Returns the stacked outputs `[..., N]`; distributions are returned as a list.

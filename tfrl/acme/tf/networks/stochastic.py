@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrl.acme.tf import utils as tf2_utils
 from tfrl.distributions import sampling
-from tfrl.networks import utils
+from tfrl.networks import module_network, utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.utils.random_numbers import seeds
 
@@ -114,8 +114,8 @@ class ExpQWeightedPolicy(recorded_layer.RandomLayer):
                 f"beta: got {beta}, expected a number above 0; the smaller it is, the "
                 "greedier is the policy."
             )
-        self.actor_network = utils.as_layer(actor_network)
-        self.critic_network = utils.as_layer(critic_network)
+        self.actor_network = module_network.as_layer(actor_network)
+        self.critic_network = module_network.as_layer(critic_network)
         self._beta = beta
         self._num_samples = num_action_samples
 

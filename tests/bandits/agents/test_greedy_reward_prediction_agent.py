@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from tests.bandits import bandit_data as data
-from tests.pairs import some_slow
 from tfrl import networks, testing, train
 from tfrl.bandits import agents, environments, metrics
 from tfrl.bandits import networks as bandit_networks
@@ -107,8 +106,14 @@ EXPLORERS = {
 }
 
 
-@pytest.mark.parametrize("name", some_slow(EXPLORERS, fast=["falcon"]))
-def test_compiled_it_learns_arms_with_features(name):
+@pytest.mark.parametrize(
+    ("name", "jit_compile"),
+    [
+        ("falcon", False),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in EXPLORERS),
+    ],
+)
+def test_it_learns_arms_with_features(name, jit_compile):
     kind, arguments = EXPLORERS[name]
     bandit = environments.load("PaddedArmsBandit-v0", 16, seed=0)
     network = bandit_networks.create_feed_forward_common_tower_network(
@@ -130,7 +135,7 @@ def test_compiled_it_learns_arms_with_features(name):
         [regret],
         collect_steps_per_iteration=4,
         seed=0,
-        jit_compile=True,
+        jit_compile=jit_compile,
     )
     loop.run(100)
     first = float(regret.result())

@@ -1,4 +1,4 @@
-"""What `--help` and wrong flags of the command show, without TensorFlow."""
+"""Flags of the commands: their help, their values, and what wrong ones are told."""
 
 import json
 import os

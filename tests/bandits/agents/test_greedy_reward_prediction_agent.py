@@ -139,10 +139,10 @@ def test_it_learns_arms_with_features(name, jit_compile):
     )
     loop.run(100)
     first = float(regret.result())
-    loop.run(400)
-    # Per round, it is at most half of what it was.
-    assert (float(regret.result()) - first) / 4 < first / 2
-    assert float(agent.num_samples[0]) == 16 * 4 * 500
+    loop.run(100)
+    # It is at most half of what it was.
+    assert float(regret.result()) - first < first / 2
+    assert float(agent.num_samples[0]) == 16 * 4 * 200
 
 
 def test_a_network_of_variances_learns_them():

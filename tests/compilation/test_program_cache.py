@@ -14,7 +14,8 @@ SCRIPT = '''
 import json, os, pathlib, re, signal, struct, sys
 import numpy as np
 import tensorflow as tf
-from tfrl.compilation import fast_function, host_calls, program_cache, program_store
+from tfrl.compilation import fast_function, program_cache, program_store
+from tfrl.compilation.python_calls import host_calls
 
 ROOT = pathlib.Path(os.environ["TFRL_CACHE_DIR"], "programs")
 NUMBER = tf.TensorSpec([], tf.float32)

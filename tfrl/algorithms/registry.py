@@ -6,11 +6,14 @@ import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfrl.algorithms import presets, spaces
+from tfrl.algorithms import presets
 from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
+
+if TYPE_CHECKING:  # `tfrl cache` does not wait for NumPy.
+    from tfrl.algorithms import spaces
 
 # The module and the class of each algorithm, by the algorithm's name.
 CLASSES = {

@@ -24,9 +24,6 @@ os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 import tfrl  # noqa: F401 -- Before TensorFlow, so that what it compiles is kept.
 from tests.forks import Forks
 
-# Containers often set PYTHONDONTWRITEBYTECODE. Each process would then compile, and
-# pytest rewrite, every module again, which takes ten seconds of it.
-sys.dont_write_bytecode = False
 # What a shell starts in the background, as by `nohup ... &`, ignores SIGINT and SIGHUP,
 # and so do its children, to which tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)

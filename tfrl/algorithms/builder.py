@@ -506,5 +506,3 @@ class Builder(registry.Named):
         if buffer is not None and not hasattr(buffer, "add_batch"):
             return buffer(agent.collect_data_spec, self.environment.batch_size)
         return buffer
-
-    # Training and after.

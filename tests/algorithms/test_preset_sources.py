@@ -373,7 +373,7 @@ def _pqn_of_cleanrl(values: dict[str, Any]) -> dict[str, Any]:
     total = take("total_timesteps")
     return {
         "num_action_bins": 0,
-        "conv_layer_params": (),
+        "conv_layer_params": take("convolutions", ()),
         "normalize_observations": False,
         "num_envs": num_envs,
         "collect_steps_per_iteration": steps,

@@ -45,6 +45,9 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
         ("c51", "ALE/Breakout-v5", "c51_atari"),
         ("qr_dqn", "BreakoutNoFrameskip-v4", "qr_dqn_atari"),
         ("iqn", "ALE/Breakout-v5", "iqn_atari"),
+        ("ppo", "gymnax/Asterix-MinAtar", "ppo_minatar"),
+        ("pqn", "gymnax/SpaceInvaders-MinAtar", "pqn_minatar"),
+        ("ddqn", "gymnax/Freeway-MinAtar", "dqn_minatar"),
     ],
 )
 def test_an_algorithm_finds_its_settings_for_an_environment(

@@ -129,6 +129,14 @@ def test_epsilon_may_be_a_tensor_a_variable_or_a_callable():
     assert set(policy.action(step()).action.numpy()) == {0, 1, 2, 3}
 
 
+def test_a_program_may_set_and_read_the_private_epsilon_of_tf_agents():
+    policy = make(1.0)
+    policy._epsilon = 0.25
+    np.testing.assert_allclose(policy._get_epsilon(), 0.25)
+    policy._epsilon = 0.0
+    assert np.all(policy.action(step()).action == 1)
+
+
 def test_a_callable_decays_inside_one_traced_function():
     counter = tf.Variable(0, dtype=tf.int64)
     decay = keras.optimizers.schedules.PolynomialDecay(1.0, 10, 0.0)

@@ -18,10 +18,20 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ("tf_agents", "acme", "reverb", "tfrl")
 # What has become of names, by their canonical ones. `packages` are the packages whose
 # imports are renamed, `spellings` those that only have another canonical name,
-# `installed_apart` those that came with TF-Agents or Acme, and not with tfrl.
+# `installed_apart` those that came with TF-Agents or Acme, and not with tfrl. Those of
+# `arguments` belong to functions, or to methods of any object, as do `methods`; what is
+# no name is a text for a person, and "" deletes an argument. Gymnasium's wrappers have
+# the names `of_wrappers`.
 TABLES = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
 _PACKAGES: dict[str, str] = TABLES["packages"]
-_CANONICAL: dict[str, str] = {**TABLES["spellings"], **_PACKAGES}
+# Modules of TensorFlow, and the names that have moved there: `old=new` if they differ.
+TABLES["tensorflow"] = {
+    f"tensorflow.{old}": ".".join(filter(None, ["tensorflow", module, new or old]))
+    for module, words in TABLES["tensorflow"].items()
+    for old, _, new in (word.partition("=") for word in words.split())
+}
+# What to do without names, by the names.
+_ABSENT = {name: text for text, x in TABLES["absent"].items() for name in x.split()}
 
 
 def _replaced(name: str, table: dict[str, str]) -> str:
@@ -39,7 +49,7 @@ def prefixes(name: str) -> list[str]:
 
 def canonical(name: str) -> str:
     """Returns the canonical spelling of a full name."""
-    return _replaced(name, _CANONICAL)
+    return _replaced(_replaced(name, _PACKAGES), TABLES["spellings"])
 
 
 def renamed(name: str) -> str:
@@ -70,8 +80,9 @@ def moved(name: str, table: dict[str, str], *, is_exact: bool) -> str | None:
 
 def remark(name: str) -> str | None:
     """Returns what a person must write otherwise for a canonical name, or None."""
-    absent = TABLES["absent"]
-    return next((absent[part] for part in prefixes(name) if part in absent), None)
+    name = name.replace("tensorflow.compat.v1.", "tensorflow.")
+    found = next((part for part in prefixes(name) if part in _ABSENT), None)
+    return f"{found}: {_ABSENT[found]}" if found else None
 
 
 def file_of(module: str) -> pathlib.Path | None:

@@ -195,6 +195,12 @@ def text_of(node: cst.CSTNode | None) -> str:
     return ""
 
 
+def method_of(node: cst.CSTNode) -> str:
+    """Returns the name of the method that an expression calls, or ""."""
+    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return node.func.attr.value if is_method else ""
+
+
 def argument(call: cst.Call, name: str, place: int | None = None) -> cst.Arg | None:
     """Returns the argument of a call by its name, or by its place; None without it."""
     for number, each in enumerate(call.args):

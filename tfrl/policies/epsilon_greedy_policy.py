@@ -96,6 +96,10 @@ class EpsilonGreedyPolicy(bases.WrapperPolicy):
             and self._wrapped_policy._is_pure_tensorflow()
         )
 
+    def _get_epsilon(self) -> tf.Tensor:
+        """Returns epsilon now, float32; programs for TF-Agents call it, too."""
+        return tf.cast(schedules.current_value(self._epsilon), tf.float32)
+
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
@@ -113,7 +117,7 @@ class EpsilonGreedyPolicy(bases.WrapperPolicy):
                 f"{time_step.step_type.shape}, expected at most one batch dimension "
                 "[B]; act on one step at a time."
             )
-        epsilon = tf.cast(schedules.current_value(self._epsilon), tf.float32)
+        epsilon = self._get_epsilon()
         greedy = self._greedy_policy._action(
             time_step=time_step, policy_state=policy_state, seed=seed
         )
@@ -147,7 +151,7 @@ class EpsilonGreedyPolicy(bases.WrapperPolicy):
             )
         from tfrl.distributions import shifted_categorical
 
-        epsilon = tf.cast(schedules.current_value(self._epsilon), tf.float32)
+        epsilon = self._get_epsilon()
         step = self._greedy_policy._greedy_action(time_step, policy_state)
         spec, (greedy,) = specs[0], tf.nest.flatten(step.action)
         num_actions = int(spec.maximum) - int(spec.minimum) + 1

@@ -7,8 +7,12 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate.rule import File, Rule, arguments, code
+from tfrl.migrate import names
+from tfrl.migrate.rule import File, Rule, arguments, code, method_of, text_of
 from tfrl.migrate.rules import gym_values
+
+# What an environment has in its wrappers, too.
+_OF_WRAPPERS = set(names.TABLES["of_wrappers"].split())
 
 
 class Calls(Rule):
@@ -29,19 +33,21 @@ class Calls(Rule):
 
     name = "gym-calls"
     page = gym_values.PAGE
-    nodes = (cst.Assign, cst.Call, cst.Expr)
+    nodes = (cst.Assign, cst.Call, cst.Expr, cst.Attribute)
 
     def leave(self, original: Any, updated: Any, file: File) -> Any:
         """See the base class."""
         if isinstance(original, cst.Call):
             return self._call(original, updated, file)
+        if isinstance(original, cst.Attribute):
+            return self._attribute(original, updated, file)
         if isinstance(original, cst.Expr):
             return self._seed(original, updated, file)
         target = updated.targets[0].target
         elements = target.elements if isinstance(target, cst.Tuple) else ()
         if gym_values.is_method(original.value, "reset", file):
             return self._reset(updated, elements, file)
-        if len(elements) == 4 and gym_values.called(original.value) == "step":
+        if len(elements) == 4 and method_of(original.value) == "step":
             return self._step(original, updated, file)
         if not elements and gym_values.is_method(original.value, "step", file):
             file.note(
@@ -103,6 +109,27 @@ class Calls(Rule):
         if takes_pair or not gym_values.is_method(original, "reset", file):
             return updated
         return _first(updated)
+
+    def _attribute(
+        self, original: cst.Attribute, updated: cst.Attribute, file: File
+    ) -> Any:
+        """Takes from the environment itself what Gymnasium's wrappers lack."""
+        name = original.attr.value
+        if name in _OF_WRAPPERS or not text_of(original.value):
+            return updated
+        made = [
+            scope.known(getattr(x, "func", None))
+            for x, scope in file.scopes.origins(
+                file.expression(original.value), file.scope, at=file.statement
+            )
+        ]
+        if set(made) != {"gymnasium.make"}:
+            return updated
+        around = "spec" if name == "_max_episode_steps" else "unwrapped"
+        inner = cst.Attribute(updated.value, cst.Name(around))
+        return updated.with_changes(
+            value=inner, attr=cst.Name(name.lstrip("_") if around == "spec" else name)
+        )
 
     def _seed(self, original: cst.Expr, updated: cst.Expr, file: File) -> Any:
         """Seeds an environment by its reset."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate.rule import File, Rule, code, text_in, text_of
+from tfrl.migrate.rule import File, Rule, code, method_of, text_in, text_of
 from tfrl.migrate.rules import gym_values
 from tfrl.migrate.scopes import Scope
 
@@ -114,7 +114,7 @@ class Environments(Rule):
     def _reset_value(self, updated: cst.Return) -> Any:
         """Returns the observation with an empty info."""
         value = updated.value
-        if value is None or gym_values.called(value) == "reset":
+        if value is None or method_of(value) == "reset":
             return updated
         bare = isinstance(value, cst.Tuple) and not value.lpar
         last = value.elements[-1].value if isinstance(value, cst.Tuple) else None
@@ -131,7 +131,7 @@ class Environments(Rule):
         """Returns two flags for one."""
         value = updated.value
         if not isinstance(value, cst.Tuple):
-            if gym_values.called(value) not in ("step", *_steps(file.scope)):
+            if method_of(value) not in ("step", *_steps(file.scope)):
                 file.note(self.name, "step returns terminated and truncated, not done.")
             return updated
         if len(value.elements) != 4:

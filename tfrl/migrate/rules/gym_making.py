@@ -74,6 +74,40 @@ def _is_loaded(text: str, file: File) -> bool:
     return False
 
 
+class Wrapped(Rule):
+    """Makes a PyEnvironment of what the wrappers of PyEnvironments get.
+
+    Example:
+      -import gym
+      -from tf_agents.environments import suite_gym, wrappers
+      +import gymnasium as gym
+      +from tfrl.environments import suite_gym, wrappers
+       env = gym.make("CartPole-v1")
+      -env = wrappers.ActionRepeat(env, times=4)
+      +env = wrappers.ActionRepeat(suite_gym.wrap_env(env), times=4)
+    """
+
+    name = "gym-wrapped"
+    page = gym_values.PAGE
+    nodes = (cst.Call,)
+
+    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+        """See the base class."""
+        known = file.known(original.func)
+        if not re.match(r"tfrl\.environments\.(wrappers\.)?[A-Z]", known):
+            return updated
+        if not original.args or not gym_values.is_environment(
+            file.expression(original.args[0].value),
+            file.scope,
+            file,
+            file.statement,
+        ):
+            return updated
+        wrap = file.written("tfrl.environments.suite_gym.wrap_env", "suite_gym")
+        made = cst.Call(wrap, [cst.Arg(updated.args[0].value)])
+        return updated.with_deep_changes(updated.args[0], value=made)
+
+
 # What makes environments, and how it is told the mode of rendering.
 _DRAWN = {
     "gymnasium.make": 'render_mode="{}"',

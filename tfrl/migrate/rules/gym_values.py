@@ -76,12 +76,6 @@ def is_self(node: cst.CSTNode, file: File) -> bool:
     return text_of(node) == "self" and is_own(file.scope, file)
 
 
-def called(node: cst.CSTNode) -> str:
-    """Returns the name of the method that an expression calls, or ""."""
-    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-    return node.func.attr.value if is_method else ""
-
-
 def flags_of(file: File) -> tuple[str, str]:
     """Returns the names of the two flags, other ones if the file has these."""
     is_free = not re.search(r"\b(terminated|truncated)\b", file.source)

@@ -8,7 +8,17 @@ from typing import Any
 
 import libcst as cst
 
-from tfrl.migrate.rule import File, Removed, Rule, argument, arguments, code
+from tfrl.migrate import names
+from tfrl.migrate.rule import (
+    File,
+    Removed,
+    Rule,
+    argument,
+    arguments,
+    code,
+    method_of,
+    text_in,
+)
 from tfrl.migrate.scopes import Scope
 
 _PAGE = "from_tf_agents#changes-in-the-dependencies"
@@ -121,37 +131,140 @@ class LegacySwitch(Rule):
         return Removed() if _SWITCH.match(code(original)) else updated
 
 
-class OptimizerArguments(Rule):
-    """Names the learning rate of an optimizer as Keras 3 does.
+class Arguments(Rule):
+    """Names and deletes arguments and methods as Keras 3, Gymnasium and NumPy do.
 
     Example:
+       import numpy as np
        import tensorflow as tf
       -import tf_agents
       +import tfrl
       -optimizer = tf.keras.optimizers.Adam(lr=1e-3)
       +optimizer = tf.keras.optimizers.Adam(learning_rate=1e-3)
+      -model.fit_generator(batches, workers=4)
+      +model.fit(batches)
+      -x = np.array(x, copy=False)
+      +x = np.array(x)
     """
 
-    name = "optimizer-arguments"
+    name = "arguments"
+    page = "migrate#arguments"
+    nodes = (cst.Call, cst.Attribute, cst.SimpleString)
+
+    def leave(self, original: Any, updated: Any, file: File) -> Any:
+        """See the base class."""
+        if isinstance(original, cst.Call):
+            return self._call(original, updated, file)
+        is_text = isinstance(original, cst.SimpleString)
+        name = text_in(original) if is_text else original.attr.value
+        new = names.TABLES["methods"].get(name, "")
+        if " " in new:
+            file.note(self.name, new)
+        elif new:
+            return updated.with_changes(attr=cst.Name(new))
+        return updated
+
+    def _call(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+        known = file.known(original.func)
+        package = known.rpartition(".")[0].removesuffix(".legacy")
+        table: dict[str, str] = {}
+        for name in (package, known, f".{method_of(updated)}"):
+            table |= names.TABLES["arguments"].get(name, {})
+        kept = []
+        for each in updated.args:
+            name = each.keyword.value if each.keyword else ""
+            new = table.get(name, table.get(f"{name}={code(each.value)}", name))
+            if " " in new:
+                file.note(self.name, new)
+            elif new != name:
+                each = each.with_changes(keyword=cst.Name(new or "_"))
+            kept += [each] if new or not name else []
+        if len(kept) < len(updated.args) and kept:
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return updated.with_changes(args=kept) if kept != [*updated.args] else updated
+
+
+_ENDINGS = {
+    "save": ".keras",
+    "load_model": ".keras",
+    "save_model": ".keras",
+    "save_weights": ".weights.h5",
+    "load_weights": ".weights.h5",
+}
+
+
+class ModelFiles(Rule):
+    """Ends the names of Keras's files as Keras 3 asks for.
+
+    Example:
+       import tensorflow as tf
+      -import tf_agents
+      +import tfrl
+       model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+      -model.save_weights("weights")
+      -model.save(f"models/{number}")
+      +model.save_weights("weights.weights.h5")
+      +model.save(f"models/{number}.keras")
+    """
+
+    name = "model-files"
     page = _PAGE
     nodes = (cst.Call,)
 
     def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
         """See the base class."""
-        if not re.fullmatch(
-            r"keras\.optimizers\.(legacy\.)?[A-Z]\w+", file.known(original.func)
+        method = method_of(original)
+        known = file.known(original.func)
+        is_function = known.startswith(("keras.models.", "keras.saving."))
+        method = known.rpartition(".")[2] if is_function else method
+        if method not in _ENDINGS or not (
+            is_function or "weights" in method or _is_model(original, file)
         ):
             return updated
-        if argument(updated, "decay"):
-            file.note(
-                self.name,
-                "Keras 3 ignores decay=: give a schedule of keras.optimizers.schedules "
-                "as learning_rate.",
-            )
-        rate = argument(updated, "lr")
-        if rate is None or rate.keyword is None:
+        given = argument(updated, "filepath", int(method == "save_model"))
+        if given is None:
             return updated
-        return updated.with_deep_changes(rate.keyword, value="learning_rate")
+        end = _ENDINGS[method]
+        found = file.scopes.origins(file.expression(given.value), file.scope)
+        last = {_last_text(x) for x, _ in found}
+        if any(text.endswith((end, ".h5")) for text in last):
+            return updated
+        if "" in last:
+            file.note(self.name, f"Keras 3 takes a name that ends with {end} here.")
+            return updated
+        return updated.with_deep_changes(given, value=_longer(given.value, end))
+
+
+def _is_model(call: cst.Call, file: File) -> bool:
+    """Whether the object of a method is a model of Keras, as far as the text tells."""
+    receiver = file.expression(cst.ensure_type(call.func, cst.Attribute).value)
+    found = list(file.scopes.origins(receiver, file.scope))
+    return bool(found) and all(
+        scope.known(getattr(x, "func", x)).startswith(
+            ("keras.models.", "keras.M", "keras.S")
+        )
+        for x, scope in found
+    )
+
+
+def _last_text(node: ast.AST | None) -> str:
+    """Returns how the text ends that an expression makes; "" if that is not known."""
+    if isinstance(node, ast.JoinedStr):
+        return _last_text(node.values[-1]) or "{}"
+    if isinstance(node, ast.BinOp):
+        return _last_text(node.right)
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("path.join"):
+        return _last_text(node.args[-1])
+    return str(node.value) if isinstance(node, ast.Constant) else ""
+
+
+def _longer(text: cst.BaseExpression, end: str) -> cst.BaseExpression:
+    """Returns an expression for a text with another end."""
+    written = code(text)
+    if isinstance(text, cst.SimpleString | cst.FormattedString):
+        quotes = written[-3:] if written[-3:] in ('"""', "'''") else written[-1]
+        return cst.parse_expression(f"{written.removesuffix(quotes)}{end}{quotes}")
+    return cst.parse_expression(f'{written} + "{end}"')
 
 
 _OLD = re.compile(

@@ -226,6 +226,16 @@ def test_a_learner_step_is_an_update_of_the_agent():
         learner.get_variables(["policy", "actor"])
 
 
+def test_what_programs_read_of_acmes_learners_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TFRL_ID", "run")
+    learner, _ = make_learner(iter([]))
+    variables = learner.agent.policy.variables()
+    assert [id(x) for x in learner._policy_network.variables] == [*map(id, variables)]
+    assert learner._snapshotter.save(force=True)
+    assert (tmp_path / "tfrl" / "run" / "snapshots" / "policy").is_dir()
+
+
 @pytest.mark.slow
 def test_a_checkpoint_is_restored_with_its_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -68,6 +69,16 @@ class Learner(core.Learner):
     def agent(self) -> tf_agent.TFAgent:
         """The agent that is trained."""
         return self._agent
+
+    @property
+    def _policy_network(self) -> Any:
+        """The network of the policy, which programs for Acme read."""
+        return self._agent.policy._actor_network
+
+    @functools.cached_property
+    def _snapshotter(self) -> savers.Snapshotter:
+        """Saves the policy when programs for Acme tell it to; `step` does not."""
+        return savers.Snapshotter({"policy": self._policy_network})
 
     def step(self) -> None:
         """Does one update on the next batch, logs it, and saves if that is due."""

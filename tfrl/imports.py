@@ -23,7 +23,7 @@ import importlib.machinery
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -125,6 +125,19 @@ def attach_stub(
 def _refuse_absent(module: str, name: str) -> None:
     if text := explanation(f"{module}.{name}"):
         raise AttributeError(f"{module}.{name}: {text}")
+
+
+@contextlib.contextmanager
+def hidden(name: str) -> Iterator[None]:
+    """Makes imports of a package fail in the context, unless it is imported already."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # As Python's manual says.
+    try:
+        yield
+    finally:
+        sys.modules.pop(name, None)
 
 
 class _Absent:

@@ -32,6 +32,11 @@ CHANGES = {
         "around each of these imports: it is off, and then what exists is frozen",
         "Imports take a fifth less time, and later searches for garbage are short.",
     ),
+    "`sys.modules`": (
+        "while TensorFlow is imported: JAX, unless it has been imported, is hidden",
+        "TensorFlow does not import it. Only `TFLiteConverter.experimental_from_jax` "
+        "uses it, and needs JAX to be imported before TensorFlow.",
+    ),
     "`TF_XLA_FLAGS`": (
         "while TensorFlow is imported, with a function of its numbers and one of "
         "`atexit` for good",
@@ -75,12 +80,17 @@ def start() -> None:
         functools.partial(program_cache.turned_on, log.info),
         functools.partial(gpu_flags.chosen, quiet.has_visible_gpu, log.info),
     )
+    without_jax = functools.partial(imports.hidden, "jax")
     if "tensorflow" in sys.modules:
         for context in programs:
             with context():
                 pass
     imports.around(
-        "tensorflow", garbage.permanent, *programs, quiet.without_start_messages
+        "tensorflow",
+        garbage.permanent,
+        without_jax,
+        *programs,
+        quiet.without_start_messages,
     )
     for package in ("keras", "tensorflow_probability"):
         imports.around(package, garbage.permanent)

@@ -92,7 +92,7 @@ class Dqn:
             tf.cast(random[:, 1] * q.shape[1], tf.int32),
             tf.argmax(q, axis=1, output_type=tf.int32),
         )
-        reached, reward, terminated = rules.step(state, action, None)
+        reached, reward, terminated, _ = rules.step(state, action, None)
         # Nothing follows a terminal state. The time limit also ends an episode, but
         # there the value of the state that was reached counts.
         discount = self.settings.gamma * tf.cast(~terminated, tf.float32)
@@ -150,7 +150,7 @@ class Dqn:
 
         def step(state: tf.Tensor, goes_on: tf.Tensor, returns: tf.Tensor) -> tuple:
             q = self.network(rules.observation(state))
-            state, reward, terminated = rules.step(state, tf.argmax(q, axis=1), None)
+            state, reward, terminated, _ = rules.step(state, tf.argmax(q, axis=1), None)
             returns += tf.where(goes_on, reward, 0.0)
             return state, goes_on & ~terminated, returns
 

@@ -85,7 +85,7 @@ class Ppo:
         # The largest of logits with Gumbel noise is a sample.
         noise = -tf.math.log(-tf.math.log(self.uniform(logits.shape, stream) + 1e-9))
         action = tf.argmax(logits + noise, axis=1, output_type=tf.int32)
-        reached, reward, terminated = rules.step(state, action, None)
+        reached, reward, terminated, _ = rules.step(state, action, None)
         ends = terminated | (self.elapsed + 1 >= rules.max_episode_steps)
         first = self.begin(self.settings.num_envs, stream + 1)
         self.state.assign(tf.where(ends[:, tf.newaxis], first, reached))
@@ -165,7 +165,7 @@ class Ppo:
 
         def step(state: tf.Tensor, goes_on: tf.Tensor, returns: tf.Tensor) -> tuple:
             action = tf.argmax(self.actor(rules.observation(state)), axis=1)
-            state, reward, terminated = rules.step(state, action, None)
+            state, reward, terminated, _ = rules.step(state, action, None)
             returns += tf.where(goes_on, reward, 0.0)
             return state, goes_on & ~terminated, returns
 

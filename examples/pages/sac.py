@@ -100,7 +100,7 @@ class Sac:
         observation = rules.observation(state)
         action, _ = self.act(observation, stream)
         torque = action * rules.action_spec.maximum
-        reached, reward, terminated = rules.step(state, torque, None)
+        reached, reward, terminated, _ = rules.step(state, torque, None)
         # Nothing follows a terminal state. The time limit also ends an episode, but
         # there the value of the state that was reached counts.
         discount = self.settings.gamma * tf.cast(~terminated, tf.float32)
@@ -164,7 +164,7 @@ class Sac:
         def step(state: tf.Tensor, goes_on: tf.Tensor, returns: tf.Tensor) -> tuple:
             mean, _ = tf.split(self.actor(rules.observation(state)), 2, axis=1)
             torque = tf.tanh(mean) * rules.action_spec.maximum
-            state, reward, terminated = rules.step(state, torque, None)
+            state, reward, terminated, _ = rules.step(state, torque, None)
             returns += tf.where(goes_on, reward, 0.0)
             return state, goes_on & ~terminated, returns
 

@@ -25,7 +25,10 @@ _ACTS_ON = {
 _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
+    "brax": ("brax", "brax/ant"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
+    "gymnax": ("gymnax", "gymnax/Breakout-MinAtar"),
+    "jumanji": ("jumanji", "jumanji/Snake-v1"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),

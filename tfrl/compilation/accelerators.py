@@ -32,6 +32,13 @@ def is_host(device: str) -> bool:
     return spec.device_type in (None, "CPU") and not spec.device_index
 
 
+def device_of_trace() -> str:
+    """Returns the name of the device of the program that is being traced."""
+    with tf.init_scope():
+        # TensorFlow places the program as it places this tensor now.
+        return tf.zeros([]).device
+
+
 @contextlib.contextmanager
 def graph_for(device: str) -> Iterator[None]:
     """A context in which graphs are traced for a device; no change for the first CPU.

@@ -1,9 +1,9 @@
 """Adds converters of operations to `tf.vectorized_map`.
 
 For an operation without a converter, `tf.vectorized_map` loops over the copies.
-`conversions` adds converters for bit casts and for the random numbers of
-`utils.random_numbers.seeds`, and a converter that multiplies many small matrices faster
-than TensorFlow's own.
+`conversions` adds converters for bit casts, for the random numbers of
+`utils.random_numbers.seeds` and for the functions of `stablehlo`, and a converter that
+multiplies many small matrices faster than TensorFlow's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import internals
+from tfrl.compilation import internals, stablehlo
 
 _FEW = 8  # The largest number of rows, columns or terms that counts as few.
 _LOW = 0xFFFFFFFF
@@ -185,11 +185,33 @@ def _transposed(matrices: tf.Tensor) -> tf.Tensor:
     return barred
 
 
+def _convert_program(pfor_input: Any) -> Any:
+    """Calls a function in StableHLO once for the members of all copies.
+
+    Raises:
+      ValueError: It is not a function of members, so nobody knows its axis of copies.
+    """
+    function = stablehlo.function_of(pfor_input.op)
+    if function is None:
+        raise ValueError(
+            f"{pfor_input.op.name}: got a program in StableHLO of a library of its "
+            "own, expected one of tfrl's environments, since several runs are one "
+            "program; train each run alone."
+        )
+    number = pfor_input.pfor.loop_len_vector[0]
+    inputs = [
+        _stacked(pfor_input.input(i), number) for i in range(pfor_input.num_inputs)
+    ]
+    results = stablehlo.merged(function, inputs)
+    return [internals.pfor_wrap(result, True) for result in results]
+
+
 _CONVERTERS = {
     "Bitcast": _convert_bitcast,
     "MatMul": _convert_matmul,
     "StatelessRandomUniformFullIntV2": _convert_full_int,
     "StatelessRandomUniformIntV2": _convert_int,
+    "XlaCallModule": _convert_program,
 }
 
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import environments
 from tfrl.environments.boundary import conversion
+from tfrl.environments.native.jax_environments import libraries
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -420,6 +421,22 @@ def _native_dynamics(name: str) -> Any:
     return native.load(name).dynamics if name in native.names() else None
 
 
+def _jax_suite(library: libraries.Library) -> Suite:
+    """Returns the suite of a library of environments in JAX."""
+
+    def jax() -> Any:
+        return environments.native.jax_environments.loading
+
+    return Suite(
+        matches=lambda name: name.startswith(library.prefix),
+        dynamics=lambda name: jax().load(name),
+        check=lambda name: jax().check(name),
+        kind=lambda name: conversion.kind_of(jax().load(name)),
+        films=library.films,
+        names=lambda: jax().names(library),
+    )
+
+
 def _one_of(*words: str) -> Callable[..., None]:
     return functools.partial(number_checks.check_choice, choices=words)
 
@@ -483,6 +500,7 @@ _SUITES = (
         check=_check_registered,
         has_time_limit=True,  # Their classes have limits, and their specs do not.
     ),
+    *map(_jax_suite, libraries.LIBRARIES),
     Suite(
         matches=lambda name: name.partition("-")[0] in _POSITIONS,
         load_batch=_load_positions,

@@ -71,7 +71,7 @@ class CallChannel:
         """Returns a bool scalar: whether a call has raised. Loops use it to stop."""
         if not context.in_xla_graph():
             return self.state.read_value() != 0
-        return self.state_on(_device_of_trace()).read_value() != 0
+        return self.state_on(accelerators.device_of_trace()).read_value() != 0
 
     def state_on(self, device: str) -> tf.Variable:
         """Returns the variable that orders the calls of programs on a device."""
@@ -167,7 +167,7 @@ def host_call(
         shape or dtype cannot be passed.
       ValueError: If the program is for a device that cannot call Python.
     """
-    device = _device_of_trace()
+    device = accelerators.device_of_trace()
     platform = _platform_of(device)
     _register_handler(platform)
     order = channel.state_on(device)
@@ -238,13 +238,6 @@ def call(
             raise
 
     return graph_calls.call_in_order(channel.state, kept, inputs, output_specs, name)
-
-
-def _device_of_trace() -> str:
-    """Returns the name of the device of the program that is being traced."""
-    with tf.init_scope():
-        # TensorFlow places the program as it places this tensor now.
-        return tf.zeros([]).device
 
 
 def _platform_of(device: str) -> str:

@@ -3,6 +3,7 @@ from . import bit_flipping as bit_flipping
 from . import cart_pole as cart_pole
 from . import dynamics as dynamics
 from . import dynamics_checks as dynamics_checks
+from . import jax_environments as jax_environments
 from . import loading as loading
 from . import mountain_car as mountain_car
 from . import native_environment as native_environment
@@ -10,6 +11,7 @@ from . import pendulum as pendulum
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Outcome as Outcome
 from .dynamics import discretize_actions as discretize_actions
+from .jax_environments.loading import from_jax as from_jax
 from .loading import load as load
 from .loading import names as names
 from .native_environment import NativeEnvironment as NativeEnvironment

@@ -25,13 +25,15 @@ class Outcome(NamedTuple):
     Attributes:
       state: The next physical state, a nest of tensors `[B, ...]`.
       reward: The rewards, float32 `[B]`.
-      terminated: Whether the episode terminates here, bool `[B]`. Time limits are not
-        part of the dynamics.
+      terminated: Whether the episode terminates here, bool `[B]`.
+      truncated: Whether the dynamics themselves end the episode here without a
+        termination, bool `[B]`; None if they never do. `max_episode_steps` needs none.
     """
 
     state: Any
     reward: Any
     terminated: Any
+    truncated: Any = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,8 +54,13 @@ class Dynamics:
         not clipped to the bounds of their spec.
       observation_spec: The nest of tensor specs of one member's observation.
       action_spec: The nest of tensor specs of one member's action.
-      num_initial_randoms: The number of random numbers for each member in `initial`.
+      num_initial_randoms: The number of random numbers for each member in `initial`,
+        and in `restart`.
       num_step_randoms: The number of random numbers for each member in `step`.
+      restart: `restart(state, needed, random) -> state` begins an episode of the
+        members of which `needed`, bool `[B]`, is true, by the random numbers of
+        `initial`, and leaves the others. It serves dynamics whose `initial` takes long;
+        None computes `initial` of all members at every step, and selects.
       observe: `observe(state) -> observation`, `[B, ...]`; None observes the state.
       max_episode_steps: The number of steps after which an episode is truncated; None
         for no limit.
@@ -79,6 +86,7 @@ class Dynamics:
     action_spec: Any
     num_initial_randoms: int
     num_step_randoms: int = 0
+    restart: Callable[[Any, tf.Tensor, tf.Tensor], Any] | None = None
     observe: Callable[[Any], Any] | None = None
     max_episode_steps: int | None = None
     render: Callable[[Any], Any] | None = None
@@ -88,7 +96,7 @@ class Dynamics:
     def __post_init__(self) -> None:
         for name in ("initial", "step"):
             self._check_callable(name, is_optional=False)
-        for name in ("observe", "render", "compute_reward"):
+        for name in ("restart", "observe", "render", "compute_reward"):
             self._check_callable(name, is_optional=True)
         for name in ("observation_spec", "action_spec"):
             self._check_spec(name)

@@ -12,8 +12,9 @@ from tfrl.environments.native import dynamics as dynamics_lib
 from tfrl.specs import matching, tensor_spec
 from tfrl.utils import nest_utils
 
-# Stateful operations that are allowed: parameters may be read from variables.
-_HARMLESS = frozenset({"ReadVariableOp", "Assert"})
+# Stateful operations that are allowed: parameters may be read from variables, and
+# programs in StableHLO, of which TensorFlow does not know that they are pure.
+_HARMLESS = frozenset({"ReadVariableOp", "Assert", "XlaCallModule"})
 
 
 # Maps dynamics that were checked, and a batch size, to the nest of specs of a state.
@@ -74,6 +75,21 @@ def _check(dynamics: dynamics_lib.Dynamics, batch_size: int) -> Any:
     _check_like(
         "step(...).terminated", outcome.terminated, tf.TensorSpec([batch_size], tf.bool)
     )
+    if outcome.truncated is not None:
+        _check_like(
+            "step(...).truncated",
+            outcome.truncated,
+            tf.TensorSpec([batch_size], tf.bool),
+        )
+    if dynamics.restart is not None:
+        restarted = _trace(
+            "restart",
+            dynamics.restart,
+            state_spec,
+            tf.TensorSpec([batch_size], tf.bool),
+            _random_spec(batch_size, dynamics, "initial"),
+        )
+        _check_like("restart(...)", restarted, state_spec)
     _check_like(
         "observe(state)",
         _trace("observe", dynamics.observation, state_spec),

@@ -37,9 +37,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
     `tf.function`, and compiled by XLA.
 
     Each member has its own episode. A termination is a LAST step with discount 0, and a
-    truncation by the time limit is a LAST step with discount 1. The step after a LAST
-    step ignores that member's action and returns its next FIRST step. The random
-    numbers of a call depend only on the seed and the number of calls before it.
+    truncation, by the time limit or the dynamics, is a LAST step with discount 1. The
+    step after a LAST step ignores that member's action and returns its next FIRST step.
+    The random numbers of a call depend only on the seed and the number of calls before
+    it.
 
     Before the first `reset`, `step` and `current_time_step` reset, as in every
     environment of this package.
@@ -234,7 +235,12 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
         )
         runs = self._step_type.read_value() < (_UNSEEN if dynamics.is_bandit else _LAST)
         outcome = dynamics.step(self.physical_state(), action, step_random)
-        state = nest_utils.where(runs, outcome.state, dynamics.initial(initial_random))
+        if dynamics.restart is None:
+            initial = dynamics.initial(initial_random)
+            state = nest_utils.where(runs, outcome.state, initial)
+        else:
+            over = tf.logical_not(runs)
+            state = dynamics.restart(outcome.state, over, initial_random)
         terminated = tf.logical_and(runs, outcome.terminated)
         limit = dynamics.max_episode_steps
         # Without a limit the count stays at 1, where it cannot overflow.
@@ -243,6 +249,8 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
         ends = (
             terminated if limit is None else tf.logical_or(terminated, elapsed >= limit)
         )
+        if outcome.truncated is not None:
+            ends = tf.logical_or(ends, tf.logical_and(runs, outcome.truncated))
         # FIRST is 0 and MID is 1.
         step_type = tf.where(ends, np.int64(_LAST), tf.minimum(elapsed, _ONE))
         return self._write(

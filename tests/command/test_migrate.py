@@ -1,6 +1,5 @@
 """`tfrl migrate`, as its users type it."""
 
-import importlib.util
 import subprocess
 import sys
 
@@ -54,13 +53,6 @@ def test_wrong_words_are_told(folder, capsys, words, message):
         migrate.main(words)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_without_libcst_it_says_what_to_install(folder, capsys, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit):
-        migrate.main(["a.py"])
-    assert "pip install 'tfrl[migrate]'" in capsys.readouterr().err
 
 
 def test_it_starts_without_tensorflow(folder):

@@ -8,7 +8,8 @@ import warnings
 
 import pytest
 
-from tfrl.migrate import names, programs, rewriting
+from tfrl.migrate import names, programs
+from tfrl.migrate import rule as rule_lib
 from tfrl.migrate.rules import RULES
 from tfrl.migrate.rules.library_names import OldPlaces
 
@@ -33,10 +34,10 @@ def moved(tmp_path):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_does_its_example_once(rule, moved):
-    after, _ = moved(rule.before, head="")
-    assert after == rule.after != rule.before
+    after, _ = moved(rule.side("+"), head="")
+    assert after == rule.side("-") != rule.side("+")
     assert moved(after, head="")[0] == after
-    rewriting.parsed(after)
+    rule_lib.scopes_in(after)
 
 
 def test_the_page_shows_every_rule():
@@ -116,6 +117,28 @@ def test_the_page_shows_every_rule():
             "from gymnasium.wrappers import FrameStackObservation as FrameStack\n",
         ),
         ("x = np.math.pi\n", "import math\nx = math.pi\n"),
+        # Pieces of f-strings, and lines with several statements.
+        (
+            "x = f'{np.float(3)} é {np.Inf}'\n"
+            'y = f"""\n{np.float(3)} é {np.Inf:>3}"""\n',
+            'x = f\'{float(3)} é {np.inf}\'\ny = f"""\n{float(3)} é {np.inf:>3}"""\n',
+        ),
+        (
+            "if 1: import reverb; e = gym.make('A-v1'); "
+            "a, b, c, _ = e.step(0); f(e.reset())\n",
+            "if 1: from tfrl import replay_service as reverb; e = gym.make('A-v1'); "
+            "a, b, terminated, truncated, _ = e.step(0); c = terminated or truncated; "
+            "f(e.reset()[0])\n",
+        ),
+        (
+            "e = gym.make(\n    'A-v1',  # a, b\n)\ne.render('human')\n",
+            "e = gym.make(\n    'A-v1',  # a, b\n render_mode=\"human\")\ne.render()\n",
+        ),
+        (
+            "class E(gym.Env):\n    def reset(self): return (a), (b)\n",
+            "class E(gym.Env):\n    def reset(self, *, seed=None, options=None): "
+            "return ((a), (b)), {}\n",
+        ),
         # Arguments, and files of models.
         (
             "m.compile(a, experimental_run_tf_function=False,)\n"
@@ -244,8 +267,8 @@ def test_the_page_shows_every_rule():
         (
             "class E(gym.Env):\n    def reset(\n        self,  # it walks\n    ):\n"
             "        super().reset()\n        return 1\n",
-            "class E(gym.Env):\n    def reset(\n        self,  # it walks\n"
-            "    *, seed=None, options=None):\n"
+            "class E(gym.Env):\n    def reset(\n"
+            "        self, *, seed=None, options=None,  # it walks\n    ):\n"
             "        super().reset()\n        return 1, {}\n",
         ),
         # Names of environments where they are loaded, and nowhere else.

@@ -7,22 +7,20 @@
 It takes files of Python, notebooks, files of gin, and folders with these. It changes
 those that import one of the libraries, and the modules that these import. The program
 is not run. A file that git has as it is is changed in place; --write first copies any
-other, and says where. It needs the extra, pip install 'tfrl[migrate]'.
+other, and says where.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags
 
 from tfrl.command import parsing, program
+from tfrl.migrate import programs
 from tfrl.system import log
 
 
@@ -46,12 +44,6 @@ def _run(given: flags.FlagValues, paths: Sequence[str]) -> None:
         )
     if given.write and given.check:
         raise ValueError("--check: got it with --write; give one of them.")
-    if importlib.util.find_spec("libcst") is None:
-        raise ImportError(
-            "libcst is missing, which edits programs; install the extra: pip install "
-            "'tfrl[migrate]'."
-        )
-    programs: Any = importlib.import_module("tfrl.migrate.programs")
     results = programs.migrate(roots)
     changed = [each for each in results if each.is_changed]
     for each in [] if given.check else changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tfrl.migrate import rewriting
+from tfrl.migrate import rule
 from tfrl.migrate.files import SkippedError
 
 _MARK = '"tfrl migrate: cell {}"'
@@ -56,8 +56,8 @@ class Notebook:
                 continue
             hidden = self._hidden(source)
             try:
-                rewriting.parsed(hidden)
-            except rewriting.UnreadableError as error:
+                rule.scopes_in(hidden)
+            except rule.UnreadableError as error:
                 self.unread[number] = str(error)
                 continue
             parts.append(f"{_MARK.format(number)}\n{hidden}\n")
@@ -73,8 +73,8 @@ class Notebook:
             return f'{space}"tfrl migrate: magic {len(self._magics) - 1}"'
 
         try:
-            rewriting.parsed(source)
-        except rewriting.UnreadableError:
+            rule.scopes_in(source)
+        except rule.UnreadableError:
             return _MAGIC.sub(hide, source)
         return source
 

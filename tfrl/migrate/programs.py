@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
-import functools
 import pathlib
 import re
 from collections.abc import Iterable, Iterator
 
-from tfrl.migrate import files, names, notebooks, rewriting, scopes
-from tfrl.migrate.rule import File
+from tfrl.migrate import files, names, notebooks, scopes
+from tfrl.migrate.rule import File, UnreadableError, scopes_in
 from tfrl.migrate.rules import RULES
 from tfrl.migrate.rules.library_names import new_place
 from tfrl.system import log
@@ -83,8 +82,8 @@ class _Module:
         if result.path.suffix == ".ipynb":
             self.notebook = notebooks.Notebook(self.code)
             self.code = self.notebook.code
-        self.tree = rewriting.parsed(self.code)
-        self.imports = set(_imports(self.tree))
+        self.scopes = scopes_in(self.code)
+        self.imports = set(_imports(self.scopes.module.node))
         self.roots = {name.partition(".")[0] for name in self.imports}
         self.folder = result.path.parent
         self.top = root if root.is_dir() else self.folder
@@ -99,11 +98,6 @@ class _Module:
             if (folder / f"{name}.py").is_file()
             or (folder / name / "__init__.py").is_file()
         }
-
-    @functools.cached_property
-    def scopes(self) -> scopes.Scopes:
-        """The names of the module."""
-        return scopes.Scopes(self.tree)
 
     def is_imported_by(self, other: _Module) -> bool:
         """Whether another module names this one in an import."""
@@ -159,7 +153,7 @@ def _read(path: pathlib.Path, root: pathlib.Path) -> tuple[Result, _Module | Non
             return result, None  # It belongs to a copy of TF-Agents.
         result.text, result.notes = _gin(result.text)
         result.changes = {"gin": []} if result.is_changed else {}
-    except (files.SkippedError, rewriting.UnreadableError) as error:
+    except (files.SkippedError, UnreadableError) as error:
         result.reason = str(error)
     return result, None
 
@@ -236,12 +230,13 @@ def _move(module: _Module, environments: set[str]) -> None:
     result = module.result
     file = File(module.code, module.scopes, environments, module.own)
     try:
-        code = rewriting.rewrite(module.code, file, RULES)
+        code = file.apply(RULES)
+        scopes_in(code)  # No edit may break the syntax.
         if module.notebook is None:
             result.text = code
         elif code != module.code:
             result.text = module.notebook.with_code(code)
-    except (files.SkippedError, rewriting.UnreadableError) as error:
+    except (files.SkippedError, UnreadableError) as error:
         result.reason = str(error)
         return
     except Exception as error:  # The other files go on.

@@ -1,19 +1,23 @@
-"""Rules look at the pieces of a program, and write some of them otherwise."""
+"""Rules look at the nodes of a program, and write some of them otherwise."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import io
+import itertools
+import re
 import textwrap
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-import libcst as cst
+from tfrl.migrate import names
+from tfrl.migrate.scopes import Scope, Scopes, dotted
 
-from tfrl.migrate import names, scopes
 
-
-class Removed(cst.Pass):
-    """Stands for a statement that goes."""
+class UnreadableError(ValueError):
+    """The text of a file is no Python of today."""
 
 
 class Rule:
@@ -22,21 +26,15 @@ class Rule:
     Attributes:
       name: Its name in the list of changes.
       page: The place in the guide that explains it.
-      nodes: The kinds of pieces that it looks at.
+      nodes: The kinds of nodes that it looks at.
     """
 
     name: ClassVar[str]
     page: ClassVar[str]
-    nodes: ClassVar[tuple[type[cst.CSTNode], ...]]
+    nodes: ClassVar[tuple[type[ast.AST], ...]]
 
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
-        """Returns what to write for a piece: itself, another, or several.
-
-        Args:
-          original: The piece.
-          updated: The same after the changes inside of it.
-          file: What is known of the file.
-        """
+    def visit(self, node: Any, file: File) -> None:
+        """Edits a file at a node, or lists what a person must decide there."""
         raise NotImplementedError
 
     @property
@@ -45,105 +43,257 @@ class Rule:
         text = (inspect.getdoc(self) or "").partition("Example:\n")[2]
         return textwrap.dedent(text) + "\n"
 
-    @property
-    def before(self) -> str:
-        """The program of the example."""
-        return self._side("+")
-
-    @property
-    def after(self) -> str:
-        """The program of the example after the rule."""
-        return self._side("-")
-
-    def _side(self, other: str) -> str:
+    def side(self, other: str) -> str:
+        """Returns the program of the example before ("+") or after ("-") the rule."""
         lines = self.example.splitlines(keepends=True)
         return "".join(x[1:] or x for x in lines if x[0] != other)
 
 
+def scopes_in(source: str) -> Scopes:
+    """Returns the names of a module.
+
+    Raises:
+      UnreadableError: The text is no Python of today.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Scopes(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        place = f" in line {line}" if line else ""
+        reason = getattr(error, "msg", None) or str(error)
+        raise UnreadableError(f"no Python 3{place}: {reason}") from None
+
+
 class File:
-    """What rules know of a file, and what they tell about it.
+    """A file of Python: what rules know of it, and what they tell about it.
 
     Attributes:
       source: The text of the file.
       scopes: The names of the file.
       classes: The names of the program's classes that are environments of gym.
       own: The modules of the program's folders, which hide libraries.
-      scope: The scope of the piece that a rule looks at.
-      above: The pieces around it, the outermost first.
-      statements: The module and the statements around it, and itself if it is one.
+      rule: The rule at work.
+      node: The node that it looks at.
       changes: The lines that each rule has changed, by its name.
       notes: Lines, names of rules, and what a person must decide there.
-      remarks: The comments for statements.
-      added: The import statements to add.
     """
 
-    def __init__(
-        self, source: str, scopes_: scopes.Scopes, classes: set[str], own: set[str]
-    ) -> None:
-        """Reads a file.
+    rule: Rule
+    node: ast.AST
 
-        Args:
-          source: Its text.
-          scopes_: Its names.
-          classes: See the class.
-          own: See the class.
-        """
+    def __init__(
+        self, source: str, scopes: Scopes, classes: set[str], own: set[str]
+    ) -> None:
+        """Prepares a file; see the class."""
         self.source = source
-        self.scopes = scopes_
+        self.scopes = scopes
         self.classes = classes
         self.own = own
-        self.scope = self.scopes.module
-        self.above: list[Any] = []
-        self.statements: list[ast.AST] = [scopes_.module.node]
         self.changes: dict[str, set[int]] = {}
         self.notes: dict[tuple[int, str, str], None] = {}
-        self.remarks: dict[cst.CSTNode, list[str]] = {}
-        self.added: dict[str, None] = {}
+        # As the parser counts them: other characters end no line.
+        self._lines = io.StringIO(source, newline="").readlines()
+        self._starts = [0, *itertools.accumulate(map(len, self._lines))]
+        self._end = "\r\n" if "\r\n" in source else "\n"
+        # The place, the end and the text of each; an insertion has its end there.
+        self._edits: dict[tuple[int, int, str, int], None] = {}
+        self._added: dict[str, None] = {}
+
+    def apply(self, rules: Iterable[Rule]) -> str:
+        """Returns the text after the rules."""
+        for node, rule in itertools.product([*self.scopes.around], rules):
+            if isinstance(node, rule.nodes) and self._is_there(node):
+                self.node, self.rule = node, rule
+                rule.visit(node, self)
+        self._add_imports()
+        parts, end = [], 0
+        # Of two that overlap the larger one counts.
+        for edit in sorted(self._edits, key=lambda x: (x[0], x[0] < x[1], -x[1], x[3])):
+            start, stop, text, _ = edit
+            if start >= end:
+                parts += [self.source[end:start], text]
+                end = stop
+        return "".join([*parts, self.source[end:]])
+
+    def _is_there(self, node: ast.AST) -> bool:
+        """Whether a node is where the parser says; before 3.12 not in all f-strings."""
+        if node not in self.scopes.in_texts:
+            return True
+        try:
+            found = ast.parse(self.text(node), mode="eval").body
+        except (SyntaxError, ValueError, IndexError, AttributeError):
+            return False
+        return ast.dump(found) == ast.dump(node)
 
     @property
-    def statement(self) -> ast.AST:
-        """The innermost statement around the piece, or the piece itself."""
-        return self.statements[-1]
+    def scope(self) -> Scope:
+        """The scope around the node."""
+        return self.scopes.around[self.node]
+
+    @property
+    def parent(self) -> ast.AST:
+        """The node above the node."""
+        return self.scopes.above[self.node][0]
 
     @property
     def line(self) -> int:
-        """The line of the statement that a rule looks at."""
-        return getattr(self.statement, "lineno", 1)
+        """The line of the statement around the node."""
+        return getattr(self.scopes.statement(self.node), "lineno", 1)
 
-    @property
-    def bases(self) -> list[ast.expr]:
-        """The base classes of the class around a method."""
-        around = self.scope.parent
-        return getattr(around.node, "bases", []) if around else []
+    def span(self, node: Any) -> tuple[int, int]:
+        """Returns where the text of a node begins and ends."""
+        places = [
+            (node.lineno, node.col_offset),
+            (node.end_lineno, node.end_col_offset),
+        ]
+        start, end = (
+            self._starts[line - 1]
+            + len(self._lines[line - 1].encode()[:column].decode())
+            for line, column in places
+        )
+        return start, end
 
-    def note(self, rule: str, text: str) -> None:
+    def text(self, node: ast.AST) -> str:
+        """Returns the text of a node."""
+        start, end = self.span(node)
+        return self.source[start:end]
+
+    def edit(self, start: int, end: int, text: str, order: int | None = None) -> None:
+        """Replaces a piece of the text.
+
+        Args:
+          start: Where it begins.
+          end: Where it ends.
+          text: The new text.
+          order: The order among the insertions at one place.
+        """
+        order = len(self._edits) if order is None else order
+        self._edits[start, end, text, order] = None
+        self.changes.setdefault(self.rule.name, set()).add(self.line)
+
+    def replace(self, node: ast.AST, text: str) -> None:
+        """Replaces the text of a node."""
+        self.edit(*self.span(node), text)
+
+    def wrap(self, node: ast.AST, before: str, after: str) -> None:
+        """Writes something before and after a node."""
+        start, end = self.span(node)
+        if before:
+            self.edit(start, start, before)
+        self.edit(end, end, after, -len(self._edits))  # Inner ones come first.
+
+    def rename(self, node: ast.Attribute, name: str) -> None:
+        """Replaces the last name of an attribute."""
+        _, end = self.span(node)
+        self.edit(end - len(node.attr), end, name)
+
+    def add_argument(self, call: ast.Call, text: str) -> None:
+        """Writes a further argument of a call."""
+        end = self.span(call)[1] - 1
+        ends = [self.span(x)[1] for x in (*call.args, *call.keywords)]
+        rest = self.source[max(ends, default=end) : end]
+        place = end if "#" in rest else end - len(rest) + len(rest.rstrip())
+        comma = " " if "," in re.sub("#.*", "", rest) else ", "
+        self.edit(place, place, f"{comma if ends else ''}{text}")
+
+    def remove(self, gone: Sequence[Any], among: Sequence[Any]) -> None:
+        """Deletes arguments, or names of an import.
+
+        Args:
+          gone: Which; not all names of an import.
+          among: Those and the others, in their order.
+        """
+        last = -1  # The number of the last one that stays.
+        for number, each in enumerate(among):
+            last = last if each in gone else number
+        for number, each in enumerate(among):
+            start, end = self.span(each)
+            if each not in gone:
+                continue
+            if number < last:
+                self.edit(start, self.span(among[number + 1])[0], "")
+            else:
+                if last >= 0:
+                    start = self.source.index(",", self.span(among[last])[1])
+                rest = re.compile(r"\s*,|").match(self.source, end)
+                self.edit(start, rest.end() if rest else end, "")
+
+    def above(self, statement: Any, text: str) -> None:
+        """Writes a line above a statement."""
+        start = self._starts[statement.lineno - 1]
+        self.edit(start, start, f"{self._indent(statement)}{text}{self._end}")
+
+    def below(self, statement: Any, text: str) -> None:
+        """Writes a statement after another one."""
+        end = self.span(statement)[1]
+        line = self._starts[statement.end_lineno]
+        if self._is_alone(statement):
+            kept = self.source[end:line].rstrip("\r\n")
+            text = f"{self._end}{self._indent(statement)}{text}"
+            self.edit(end + len(kept), end + len(kept), text)
+        else:
+            self.edit(end, end, f"; {text}")
+
+    def delete(self, statement: Any, about: str, text: str = "") -> None:
+        """Deletes a statement, and the comments above it that have a word.
+
+        Args:
+          statement: The statement.
+          about: The word.
+          text: A statement in its place.
+        """
+        above = itertools.takewhile(
+            lambda x: about in x.lower(), self._comments_above(statement.lineno)
+        )
+        if self._is_alone(statement):
+            first = statement.lineno - len(list(above))
+            text = text and f"{self._indent(statement)}{text}{self._end}"
+            self.edit(self._starts[first - 1], self._starts[statement.end_lineno], text)
+        else:
+            self.replace(statement, "pass")
+
+    def _comments_above(self, line: int) -> list[str]:
+        """Returns the comments directly above a line, the nearest first."""
+        above = (x.strip() for x in reversed(self._lines[: line - 1]))
+        return list(itertools.takewhile(lambda x: x.startswith("#"), above))
+
+    def _indent(self, statement: Any) -> str:
+        line = self._lines[statement.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+    def _is_alone(self, statement: Any) -> bool:
+        """Whether there is no other statement in the lines of one."""
+        start, end = self.span(statement)
+        rest = self.source[end : self._starts[statement.end_lineno]].lstrip()
+        before = self.source[self._starts[statement.lineno - 1] : start]
+        return not before.strip() and (not rest or rest.startswith("#"))
+
+    def note(self, text: str) -> None:
         """Lists what a person must decide."""
-        self.notes[self.line, rule, text] = None
+        self.notes[self.line, self.rule.name, text] = None
 
-    def remark(self, rule: str, text: str) -> None:
+    def remark(self, text: str) -> None:
         """Lists what a person must decide, and writes it above the statement."""
-        self.note(rule, text)
+        known = len(self.notes)
+        self.note(text)
         comment = f"# tfrl migrate: {text}"
-        place = next(x for x in reversed(self.above) if hasattr(x, "leading_lines"))
-        lines = list(place.leading_lines)
-        if place is self.above[0].body[0]:
-            lines += self.above[0].header
-        remarks = self.remarks.setdefault(place, [])
-        if comment not in (*remarks, *(x.comment.value for x in lines if x.comment)):
-            remarks.append(comment)
-            self.changes.setdefault(rule, set()).add(self.line)
+        is_new = comment not in self._comments_above(self.line)
+        if is_new and len(self.notes) > known:
+            self.above(self.scopes.statement(self.node), comment)
 
-    def full_name(self, node: cst.CSTNode) -> str:
+    def full_name(self, node: ast.AST | None) -> str:
         """Returns the full name of an expression, as the program imports it, or ""."""
-        name = self.scope.qualified(text_of(node))
+        name = self.scope.qualified(dotted(node))
         return "" if name.partition(".")[0] in self.own else name
 
-    def known(self, node: cst.CSTNode) -> str:
+    def known(self, node: ast.AST | None) -> str:
         """Returns the canonical full name of an expression, or ""."""
         return names.canonical(self.full_name(node))
 
-    def written(self, new: str, old: str = "") -> cst.BaseExpression:
-        """Returns the expression for a full name; adds an import if it needs one.
+    def written(self, new: str, old: str = "") -> str:
+        """Returns what to write for a full name; adds an import if it needs one.
 
         Args:
           new: The name, or another expression if it has a sign, quotes or brackets.
@@ -151,7 +301,7 @@ class File:
         """
         sign, new = new[: new.startswith("-")], new.removeprefix("-")
         if not new.replace(".", "").isidentifier():
-            return cst.parse_expression(new)
+            return new
         root = old.partition(".")[0]
         imported = names.renamed(self.scope.qualified(root)) if root else ""
         if new.startswith("builtins."):
@@ -160,7 +310,7 @@ class File:
             text = root + new[len(imported) :]
         else:
             text = self._imported(new)
-        return cst.parse_expression(f"({sign}{text})" if sign else text)
+        return f"({sign}{text})" if sign else text
 
     def _imported(self, new: str) -> str:
         for name, found in self.scopes.module.names.items():
@@ -170,52 +320,48 @@ class File:
         statement = f"from {module} import {last}" if module else f"import {last}"
         if any(last in scope.names for scope in self.scopes.of.values()):
             statement += f" as {last}_of_{module.rpartition('.')[2]}"
-        self.added[statement] = None
+        self._added[statement] = None
         return statement.rpartition(" ")[2]
 
-    def expression(self, node: cst.CSTNode) -> ast.expr:
-        """Returns the syntax tree of an expression, for the analysis of its names."""
-        return ast.parse(f"({code(node)})", mode="eval").body
+    def _add_imports(self) -> None:
+        """Writes the imports that are missing below the first ones."""
+        body = self.scopes.module.node.body
+        first = list(itertools.takewhile(_is_import_or_text, body))
+        while len(first) > 1 and isinstance(first[-1], ast.Expr):
+            first.pop()
+        place = 0
+        if body:
+            place = first[-1].end_lineno if first else body[0].lineno - 1
+        for text in self._added:
+            start = self._starts[place]
+            has_line = not start or self.source[start - 1] == "\n"
+            text = f"{'' if has_line else self._end}{text}{self._end}"
+            self._edits[start, start, text, len(self._edits)] = None
 
 
-_EMPTY = cst.Module([])
+def _is_import_or_text(node: ast.stmt) -> bool:
+    value = getattr(node, "value", None)
+    return isinstance(node, ast.Import | ast.ImportFrom) or bool(text_in(value))
 
 
-def code(node: cst.CSTNode) -> str:
-    """Returns the text of a piece of a program."""
-    return _EMPTY.code_for_node(node)
-
-
-def text_of(node: cst.CSTNode | None) -> str:
-    """Returns the text of a name with its attributes; "" for other expressions."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute) and (root := text_of(node.value)):
-        return f"{root}.{node.attr.value}"
-    return ""
-
-
-def method_of(node: cst.CSTNode) -> str:
-    """Returns the name of the method that an expression calls, or ""."""
-    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-    return node.func.attr.value if is_method else ""
-
-
-def argument(call: cst.Call, name: str, place: int | None = None) -> cst.Arg | None:
+def argument(call: ast.Call, name: str, place: int | None = None) -> ast.expr | None:
     """Returns the argument of a call by its name, or by its place; None without it."""
-    for number, each in enumerate(call.args):
-        is_there = each.keyword is None and not each.star and number == place
-        if is_there or (each.keyword is not None and each.keyword.value == name):
-            return each
-    return None
+    for each in call.keywords:
+        if each.arg == name:
+            return each.value
+    if place is None or any(isinstance(x, ast.Starred) for x in call.args[:place]):
+        return None
+    found = call.args[place : place + 1]
+    return found[0] if found and not isinstance(found[0], ast.Starred) else None
 
 
-def arguments(text: str) -> list[cst.Arg]:
-    """Returns the arguments of a call that some text has between the brackets."""
-    return list(cst.ensure_type(cst.parse_expression(f"f({text})"), cst.Call).args)
-
-
-def text_in(node: cst.CSTNode | None) -> str:
-    """Returns the text that a string literal stands for; "" for other expressions."""
-    value = getattr(node, "evaluated_value", None)
+def text_in(node: ast.AST | None) -> str:
+    """Returns the text that a string stands for; "" for other expressions."""
+    value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
     return value if isinstance(value, str) else ""
+
+
+def method_of(node: ast.AST | None) -> str:
+    """Returns the name of the method that an expression calls, or ""."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else ""

@@ -41,7 +41,7 @@ class Scope:
           node: The definition, or the module.
           parent: The scope around it.
         """
-        self.node = node
+        self.node: Any = node
         self.parent = parent
         self.names: dict[str, list[Binding]] = {}
         self.attributes: dict[str, list[Binding]] = {}  # Those of `self`, in a class.
@@ -88,122 +88,134 @@ def dotted(node: ast.AST | None) -> str:
 
 
 class _Reader(ast.NodeVisitor):
-    """Reads the scopes of a module, its statements in order, and its calls."""
+    """Reads the scopes of a module."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope(tree, None)
-        self.of: dict[ast.AST, Scope] = {tree: self.module}  # By the definitions.
+        self.of: dict[ast.AST, Scope] = {tree: self.module}
+        self.around: dict[ast.AST, Scope] = {}
+        self.above: dict[ast.AST, tuple[ast.AST, str]] = {}
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        self.in_texts: set[ast.AST] = set()
         self._scope = self.module
-        self._statement: ast.AST = tree
-        # The nodes around each statement, with the names of their fields.
-        self._blocks: dict[ast.AST, tuple[tuple[ast.AST, str], ...]] = {tree: ()}
-        for node in ast.walk(tree):
-            for field, value in ast.iter_fields(node):
-                for each in value if isinstance(value, list) else ():
-                    if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case):
-                        self._blocks[each] = (*self._blocks[node], (node, field))
-        statements = [x for x in ast.walk(tree) if isinstance(x, ast.stmt)]
-        self.statements = sorted(statements, key=lambda x: (x.lineno, x.col_offset))
-        self.generic_visit(tree)
+        self.visit(tree)
 
     def visit(self, node: ast.AST) -> None:
-        outside = self._statement
-        self._statement = node if isinstance(node, ast.stmt) else outside
-        super().visit(node)
-        self._statement = outside
+        self.around[node] = outside = self._scope
+        getattr(self, f"visit_{type(node).__name__}", id)(node)
+        for field, value in ast.iter_fields(node):
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, ast.AST):
+                    self.above[each] = (node, field)
+                    self.visit(each)
+        self._scope = outside
 
-    def bind(self, target: ast.AST | None, value: ast.AST | None) -> None:
+    def _bind(self, target: ast.AST | None, value: ast.AST | None) -> None:
         """Records that a target gets a value."""
         if isinstance(target, ast.Name):
-            self._record(target.id, self._binding(value))
+            self._record(target.id, target, value)
         elif isinstance(target, ast.Tuple | ast.List):
-            same = isinstance(value, ast.Tuple | ast.List) and (
-                len(value.elts) == len(target.elts)
-            )
+            values = getattr(value, "elts", ())
+            same = len(values) == len(target.elts)
             for number, each in enumerate(target.elts):
-                part = getattr(value, "elts", ())[number] if same else None
-                self.bind(getattr(each, "value", each), part)
+                part = values[number] if same else None
+                self._bind(getattr(each, "value", each), part)
         elif (owner := self._scope.owner) and dotted(target).startswith("self."):
             name = dotted(target).removeprefix("self.")
-            owner.attributes.setdefault(name, []).append(self._binding(value))
+            binding = Binding(self._scope, target or self.module.node, value)
+            owner.attributes.setdefault(name, []).append(binding)
 
-    def _binding(self, value: ast.AST | None = None, **known: Any) -> Binding:
-        return Binding(self._scope, self._statement, value, **known)
-
-    def _record(self, name: str, binding: Binding) -> None:
+    def _record(
+        self, name: str, at: ast.AST, value: ast.AST | None = None, **known: Any
+    ) -> None:
         scope = self.module if name in self._scope.outer else self._scope
+        binding = Binding(self._scope, at, value, **known)
         scope.names.setdefault(name, []).append(binding)
 
     def visit_Import(self, node: ast.Import) -> None:
         for each in node.names:
             name = each.asname or each.name.partition(".")[0]
-            full = each.name if each.asname else name
-            self._record(name, self._binding(imported=full))
+            self._record(name, node, imported=each.name if each.asname else name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
         for each in node.names:
             full = f"{module}.{each.name}"
-            self._record(each.asname or each.name, self._binding(imported=full))
+            self._record(each.asname or each.name, node, imported=full)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
-            self.bind(target, node.value)
-        self.generic_visit(node)
+            self._bind(target, node.value)
 
-    def visit_AnnAssign(
-        self, node: ast.AnnAssign | ast.AugAssign | ast.NamedExpr
-    ) -> None:
-        self.bind(node.target, node.value)
-        self.generic_visit(node)
+    def visit_AnnAssign(self, node: Any) -> None:
+        self._bind(node.target, node.value)
 
     visit_AugAssign = visit_NamedExpr = visit_AnnAssign
 
-    def visit_For(self, node: ast.For | ast.AsyncFor | ast.comprehension) -> None:
+    def visit_For(self, node: Any) -> None:
         for value in getattr(node.iter, "elts", None) or [None]:
-            self.bind(node.target, value)
-        self.generic_visit(node)
+            self._bind(node.target, value)
 
     visit_AsyncFor = visit_comprehension = visit_For
 
     def visit_withitem(self, node: ast.withitem) -> None:
-        self.bind(node.optional_vars, node.context_expr)
-        self.generic_visit(node)
+        self._bind(node.optional_vars, node.context_expr)
 
-    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+    def visit_Global(self, node: Any) -> None:
         self._scope.outer |= set(node.names)
 
     visit_Nonlocal = visit_Global
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.in_texts |= set(ast.walk(node)) - {node}
+
     def visit_Call(self, node: ast.Call) -> None:
         name = dotted(node.func).rpartition(".")[2]
         self.calls.setdefault(name, []).append((node, self._scope))
-        self.generic_visit(node)
 
-    def visit_arg(self, node: ast.arg) -> None:
+    def visit_arguments(self, node: ast.arguments) -> None:
         function = self._scope.node
-        binding = self._binding()
-        if isinstance(function, _Function):
-            of = function.args
-            # The others take the rest of the arguments, or belong to lambdas.
-            if node in (*of.posonlyargs, *of.args, *of.kwonlyargs):
-                binding = self._binding(node.annotation, parameter=function)
-        self._record(node.arg, binding)
-        self.generic_visit(node)
+        of = getattr(function, "args", None)
+        plain = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+        for each in [*plain, node.vararg, node.kwarg]:
+            # Others take the rest of the arguments, or belong to lambdas.
+            if each in plain and node is of:
+                self._record(each.arg, each, each.annotation, parameter=function)
+            elif each is not None:
+                self._record(each.arg, each)
 
-    def visit_FunctionDef(self, node: _Function | ast.ClassDef) -> None:
-        self._record(node.name, self._binding(node))
-        outside, self._scope = self._scope, Scope(node, self._scope)
-        self.of[node] = self._scope
-        self.generic_visit(node)
-        self._scope = outside
+    def visit_FunctionDef(self, node: Any) -> None:
+        self._record(node.name, node, node)
+        self.of[node] = self._scope = Scope(node, self._scope)
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
 
 
 class Scopes(_Reader):
-    """The scopes of a module, its statements in order, and its calls."""
+    """The scopes of a module.
+
+    Attributes:
+      module: The module's scope.
+      of: The scopes by their definitions.
+      around: The scope around each node, in the order of the text.
+      above: The node above each, and the field of it.
+      calls: The calls, by the names of what is called.
+      in_texts: The nodes in f-strings.
+    """
+
+    def statement(self, node: ast.AST) -> ast.AST:
+        """Returns the innermost statement around a node, or the node itself."""
+        while not isinstance(node, ast.stmt) and node in self.above:
+            node, _ = self.above[node]
+        return node
+
+    def _blocks(self, node: ast.AST) -> list[tuple[ast.AST, str]]:
+        """Returns the nodes above one, the outermost first, with their fields."""
+        found: list[tuple[ast.AST, str]] = []
+        while node in self.above:
+            found.insert(0, self.above[node])
+            node, _ = self.above[node]
+        return found
 
     def origins(
         self,
@@ -214,24 +226,27 @@ class Scopes(_Reader):
     ) -> Iterator[tuple[ast.AST | None, Scope]]:
         """Yields the expressions that may be the value of one, with their scopes.
 
-        The expression is None for a value that the text does not tell. If the statement
+        The expression is None for a value that the text does not tell. If the node
         `at` that uses it is given, a value counts no more once another is certain.
         """
-        found = self._bindings(node, scope)
+        found: list[Binding] = []
+        if isinstance(node, ast.Name):
+            found = scope.find(node.id)
+        elif dotted(node).startswith("self.") and (owner := scope.owner):
+            found = owner.attributes.get(dotted(node).removeprefix("self."), [])
         if at is not None and all(x.scope is scope for x in found):
-            found = self._reaching(found, at)
+            found = self._reaching(found, self.statement(at))
         if not found or any(x.imported for x in found):
             yield node, scope
-            return
-        for binding in found:
+        for binding in [] if any(x.imported for x in found) else found:
             if binding in seen:
                 continue
+            values = [(binding.value, binding.scope)]
             if binding.parameter:
-                values = list(self._arguments(binding.parameter, node))
-                if not values:
-                    yield binding.value, binding.scope
-            else:
-                values = [(binding.value, binding.scope)]
+                given = list(self._arguments(binding.parameter, node))
+                if not given:
+                    yield from values
+                values = given
             for value, place in values:
                 yield from self.origins(value, place, (*seen, binding))
 
@@ -241,38 +256,33 @@ class Scopes(_Reader):
         def line(node: ast.AST) -> int:
             return getattr(node, "lineno", 0)
 
-        before = [x for x in found if line(x.statement) < line(at)]
+        places = {x: self.statement(x.statement) for x in found}
+        before = [x for x in found if line(places[x]) < line(at)]
         if not before:
             return found
-        last = max(before, key=lambda x: line(x.statement))
-        around, outer = self._blocks[at], self._blocks[last.statement]
+        last = max(before, key=lambda x: line(places[x]))
+        around, outer = self._blocks(at), self._blocks(places[last])
         if around[: len(outer)] != outer:
             return found
         # A loop around the statement alone may come back with another value.
-        inner = set(around[len(outer) :])
-        again = any(inner & set(self._blocks[x.statement]) for x in found)
+        inner = around[len(outer) :]
+        again = any(
+            x in inner for place in places.values() for x in self._blocks(place)
+        )
         return found if again else [last]
-
-    def _bindings(self, node: ast.AST | None, scope: Scope) -> list[Binding]:
-        if isinstance(node, ast.Name):
-            return scope.find(node.id)
-        owner = scope.owner
-        if isinstance(node, ast.Attribute) and dotted(node.value) == "self" and owner:
-            return owner.attributes.get(node.attr, [])
-        return []
 
     def _arguments(
         self, function: _Function, node: ast.AST | None
     ) -> Iterator[tuple[ast.AST | None, Scope]]:
         """Yields what calls in the module give for a parameter of a function."""
         name = node.id if isinstance(node, ast.Name) else ""
-        names = [each.arg for each in function.args.args]
+        order = [each.arg for each in function.args.args]
         owner = self.of[function].parent
         is_method = owner is not None and isinstance(owner.node, ast.ClassDef)
-        index = names.index(name) - is_method if name in names else -1
+        index = order.index(name) - is_method if name in order else -1
         called = function.name
         if is_method and called == "__init__" and owner:
-            called = getattr(owner.node, "name", "")
+            called = owner.node.name
         for call, scope in self.calls.get(called, []):
             values = [x.value for x in call.keywords if x.arg == name]
             values += call.args[index : index + 1] if index >= 0 else []

@@ -5,23 +5,11 @@
 'absent-names'
 """
 
-from tfrl.migrate.rules import (
-    dataclass_defaults,
-    gym_calls,
-    gym_environments,
-    gym_making,
-    keras_rules,
-    library_names,
-)
+from tfrl.migrate.rules import gym_rules, keras_rules, library_names
 
 RULES = (
     library_names.AbsentNames(),
-    library_names.OldPlaces(),
-    library_names.GymNames(),
-    library_names.GinNames(),
-    library_names.KerasNames(),
-    library_names.OldTensorFlow(),
-    library_names.NumpyNames(),
+    *library_names.MOVED,
     library_names.Packages(),
     library_names.ModuleStrings(),
     keras_rules.IntegerSizes(),
@@ -29,10 +17,10 @@ RULES = (
     keras_rules.OldOptimizers(),
     keras_rules.ModelFiles(),
     keras_rules.LegacySwitch(),
-    dataclass_defaults.DataclassDefaults(),
-    gym_making.Wrapped(),
-    gym_making.Rendering(),
-    gym_making.Identifiers(),
-    gym_environments.Environments(),
-    gym_calls.Calls(),
+    keras_rules.DataclassDefaults(),
+    gym_rules.Wrapped(),
+    gym_rules.Rendering(),
+    gym_rules.Identifiers(),
+    gym_rules.Environments(),
+    gym_rules.Calls(),
 )

@@ -6,30 +6,15 @@ import ast
 import re
 from typing import Any
 
-import libcst as cst
-
 from tfrl.migrate import names
-from tfrl.migrate.rule import (
-    File,
-    Removed,
-    Rule,
-    argument,
-    arguments,
-    code,
-    method_of,
-    text_in,
-)
-from tfrl.migrate.scopes import Scope
+from tfrl.migrate.rule import File, Rule, argument, method_of, text_in
+from tfrl.migrate.scopes import Scope, dotted
 
 _PAGE = "from_tf_agents#changes-in-the-dependencies"
 # The first argument of layers that take a size, and the layers.
 _SIZES = {
     layer: argument
-    for argument, layers in {
-        "units": "Dense LSTM GRU SimpleRNN LSTMCell GRUCell SimpleRNNCell",
-        "filters": "Conv1D Conv2D Conv3D",
-        "input_dim": "Embedding",
-    }.items()
+    for argument, layers in names.TABLES["sizes"].items()
     for layer in layers.split()
 }
 _OF_SPECS = {"maximum", "minimum", "shape", "n", "high", "low", "num_values", "size"}
@@ -50,22 +35,15 @@ class IntegerSizes(Rule):
 
     name = "integer-sizes"
     page = _PAGE
-    nodes = (cst.Call,)
+    nodes = (ast.Call,)
 
-    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+    def visit(self, node: ast.Call, file: File) -> None:
         """See the base class."""
-        package, _, layer = file.known(original.func).rpartition(".")
-        if package != "keras.layers" or layer not in _SIZES:
-            return updated
-        before = argument(original, _SIZES[layer], 0)
-        now = argument(updated, _SIZES[layer], 0)
-        if before is None or now is None:
-            return updated
-        if not _is_computed(file.expression(before.value), file.scope, file, ()):
-            return updated
-        return updated.with_deep_changes(
-            now, value=cst.Call(cst.Name("int"), [cst.Arg(now.value)])
-        )
+        package, _, layer = file.known(node.func).rpartition(".")
+        if package == "keras.layers" and layer in _SIZES:
+            size = argument(node, _SIZES[layer], 0)
+            if size is not None and _is_computed(size, file.scope, file, ()):
+                file.wrap(size, "int(", ")")
 
 
 _Plain = ast.FunctionDef | ast.ClassDef | ast.Constant
@@ -78,32 +56,24 @@ def _is_computed(
     if node is None or node in seen or isinstance(node, _Plain):
         return False
     seen = (*seen, node)
+    children = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func)
         if scope.qualified(called).startswith("numpy."):
             return True
         if called.endswith(("int", "len", "round", "num_elements")):
             return False
-        return any(_is_computed(x, scope, file, seen) for x in (*node.args, node.func))
+        children = [*node.args, node.func]
     if isinstance(node, ast.Attribute) and node.attr in _OF_SPECS:
         return True
     if isinstance(node, ast.Name | ast.Attribute):
         for value, place in file.scopes.origins(node, scope):
-            if _is_unknown_argument(node, scope, place):
+            found = scope.find(node.id) if isinstance(node, ast.Name) else []
+            if any(x.parameter and x.scope is place for x in found):
                 return bool(_COUNTS.search(ast.unparse(node)))
             if value is not node and _is_computed(value, place, file, seen):
                 return True
-        return isinstance(node, ast.Attribute) and _is_computed(
-            node.value, scope, file, seen
-        )
-    children = ast.iter_child_nodes(node)
     return any(_is_computed(each, scope, file, seen) for each in children)
-
-
-def _is_unknown_argument(node: ast.AST, scope: Scope, place: Scope) -> bool:
-    """Whether a name is a parameter of a function that the file does not call."""
-    found = scope.find(node.id) if isinstance(node, ast.Name) else []
-    return any(binding.parameter and binding.scope is place for binding in found)
 
 
 _SWITCH = re.compile(
@@ -113,7 +83,7 @@ _SWITCH = re.compile(
 
 
 class LegacySwitch(Rule):
-    """Deletes the switch to Keras 2.
+    """Deletes the switch to Keras 2, and comments on it.
 
     Example:
        import os
@@ -124,11 +94,17 @@ class LegacySwitch(Rule):
 
     name = "legacy-keras"
     page = _PAGE
-    nodes = (cst.Assign, cst.Expr)
+    nodes = (ast.Assign, ast.Expr)
 
-    def leave(self, original: Any, updated: Any, file: File) -> Any:  # noqa: ARG002
+    def visit(self, node: ast.stmt, file: File) -> None:
         """See the base class."""
-        return Removed() if _SWITCH.match(code(original)) else updated
+        if not _SWITCH.match(file.text(node)):
+            return
+        above, field = file.scopes.above[node]
+        block = getattr(above, field)
+        is_all = all(_SWITCH.match(file.text(x)) for x in block)
+        is_kept = is_all and block[0] is node and not isinstance(above, ast.Module)
+        file.delete(node, "keras", "pass" if is_kept else "")
 
 
 class Arguments(Rule):
@@ -149,39 +125,38 @@ class Arguments(Rule):
 
     name = "arguments"
     page = "migrate#arguments"
-    nodes = (cst.Call, cst.Attribute, cst.SimpleString)
+    nodes = (ast.Call, ast.Attribute, ast.Constant)
 
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
+    def visit(self, node: Any, file: File) -> None:
         """See the base class."""
-        if isinstance(original, cst.Call):
-            return self._call(original, updated, file)
-        is_text = isinstance(original, cst.SimpleString)
-        name = text_in(original) if is_text else original.attr.value
+        if isinstance(node, ast.Call):
+            self._call(node, file)
+            return
+        name = node.attr if isinstance(node, ast.Attribute) else text_in(node)
         new = names.TABLES["methods"].get(name, "")
         if " " in new:
-            file.note(self.name, new)
-        elif new:
-            return updated.with_changes(attr=cst.Name(new))
-        return updated
+            file.note(new)
+        elif new and isinstance(node, ast.Attribute):
+            file.rename(node, new)
 
-    def _call(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
-        known = file.known(original.func)
+    def _call(self, node: ast.Call, file: File) -> None:
+        known = file.known(node.func)
         package = known.rpartition(".")[0].removesuffix(".legacy")
         table: dict[str, str] = {}
-        for name in (package, known, f".{method_of(updated)}"):
+        for name in (package, known, f".{method_of(node)}"):
             table |= names.TABLES["arguments"].get(name, {})
-        kept = []
-        for each in updated.args:
-            name = each.keyword.value if each.keyword else ""
-            new = table.get(name, table.get(f"{name}={code(each.value)}", name))
+        gone = []
+        for each in node.keywords if table else ():
+            name = each.arg or ""
+            new = table.get(name, table.get(ast.unparse(each), name))
             if " " in new:
-                file.note(self.name, new)
+                file.note(new)
+            elif not new:
+                gone.append(each)
             elif new != name:
-                each = each.with_changes(keyword=cst.Name(new or "_"))
-            kept += [each] if new or not name else []
-        if len(kept) < len(updated.args) and kept:
-            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        return updated.with_changes(args=kept) if kept != [*updated.args] else updated
+                start, _ = file.span(each)
+                file.edit(start, start + len(name), new)
+        file.remove(gone, [*node.args, *node.keywords])
 
 
 _ENDINGS = {
@@ -209,40 +184,38 @@ class ModelFiles(Rule):
 
     name = "model-files"
     page = _PAGE
-    nodes = (cst.Call,)
+    nodes = (ast.Call,)
 
-    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+    def visit(self, node: ast.Call, file: File) -> None:
         """See the base class."""
-        method = method_of(original)
-        known = file.known(original.func)
-        is_function = known.startswith(("keras.models.", "keras.saving."))
-        method = known.rpartition(".")[2] if is_function else method
-        if method not in _ENDINGS or not (
-            is_function or "weights" in method or _is_model(original, file)
-        ):
-            return updated
-        given = argument(updated, "filepath", int(method == "save_model"))
-        if given is None:
-            return updated
-        end = _ENDINGS[method]
-        found = file.scopes.origins(file.expression(given.value), file.scope)
-        last = {_last_text(x) for x, _ in found}
+        package, _, method = file.known(node.func).rpartition(".")
+        if package not in ("keras.models", "keras.saving"):
+            method = method_of(node)
+            if "weights" not in method and not _is_model(node, file):
+                return
+        path = argument(node, "filepath", int(method == "save_model"))
+        end = _ENDINGS.get(method)
+        if path is None or end is None:
+            return
+        last = {_last_text(x) for x, _ in file.scopes.origins(path, file.scope)}
         if any(text.endswith((end, ".h5")) for text in last):
-            return updated
+            return
         if "" in last:
-            file.note(self.name, f"Keras 3 takes a name that ends with {end} here.")
-            return updated
-        return updated.with_deep_changes(given, value=_longer(given.value, end))
+            file.note(f"Keras 3 takes a name that ends with {end} here.")
+        elif isinstance(path, ast.Constant | ast.JoinedStr):
+            quotes = re.findall(r"[\"']+$", file.text(path))[0][:3]
+            place = file.span(path)[1] - (3 if len(quotes) == 3 else 1)
+            file.edit(place, place, end)
+        else:
+            file.wrap(path, "", f' + "{end}"')
 
 
-def _is_model(call: cst.Call, file: File) -> bool:
+def _is_model(call: ast.Call, file: File) -> bool:
     """Whether the object of a method is a model of Keras, as far as the text tells."""
-    receiver = file.expression(cst.ensure_type(call.func, cst.Attribute).value)
+    receiver = getattr(call.func, "value", None)
     found = list(file.scopes.origins(receiver, file.scope))
-    return bool(found) and all(
-        scope.known(getattr(x, "func", x)).startswith(
-            ("keras.models.", "keras.M", "keras.S")
-        )
+    return receiver is not None and all(
+        re.match(r"keras\.(models\.|Model|Seq)", scope.known(getattr(x, "func", x)))
         for x, scope in found
     )
 
@@ -255,36 +228,12 @@ def _last_text(node: ast.AST | None) -> str:
         return _last_text(node.right)
     if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("path.join"):
         return _last_text(node.args[-1])
-    return str(node.value) if isinstance(node, ast.Constant) else ""
-
-
-def _longer(text: cst.BaseExpression, end: str) -> cst.BaseExpression:
-    """Returns an expression for a text with another end."""
-    written = code(text)
-    if isinstance(text, cst.SimpleString | cst.FormattedString):
-        quotes = written[-3:] if written[-3:] in ('"""', "'''") else written[-1]
-        return cst.parse_expression(f"{written.removesuffix(quotes)}{end}{quotes}")
-    return cst.parse_expression(f'{written} + "{end}"')
+    return text_in(node)
 
 
 _OLD = re.compile(
     r"(?:sonnet\.optimizers|tensorflow\.(?:compat\.v1\.)?train)\.(\w+?)(?:Optimizer)?"
 )
-# For the optimizers of TF 1 and Sonnet: Keras's class, its names of their arguments in
-# order, and the argument that differs by default.
-_KERAS = {
-    "Adam": ("Adam", "learning_rate beta_1 beta_2 epsilon", "epsilon=1e-8"),
-    "RMSProp": ("RMSprop", "learning_rate rho momentum epsilon", "epsilon=1e-10"),
-    "Momentum": ("SGD", "learning_rate momentum", ""),
-    "GradientDescent": ("SGD", "learning_rate", ""),
-    "SGD": ("SGD", "learning_rate", ""),
-}
-_ARGUMENTS = {
-    "beta1": "beta_1",
-    "beta2": "beta_2",
-    "decay": "rho",
-    "use_nesterov": "nesterov",
-}
 
 
 class OldOptimizers(Rule):
@@ -303,46 +252,91 @@ class OldOptimizers(Rule):
 
     name = "old-optimizers"
     page = "from_acme#networks"
-    nodes = (cst.Call,)
+    nodes = (ast.Call,)
 
-    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+    def visit(self, node: ast.Call, file: File) -> None:
         """See the base class."""
-        old = file.known(original.func)
+        old = file.known(node.func)
         found = _OLD.fullmatch(old)
-        if not found or found[1] not in _KERAS:
-            return updated
-        if not (old.startswith("sonnet.") or _is_applied(file, original)):
-            return updated
-        new, order, default = _KERAS[found[1]]
-        args, known = [], order.split()
-        given = known[: sum(not x.keyword for x in updated.args)]
-        for each in updated.args:
-            if each.keyword:
-                given.append(_ARGUMENTS.get(each.keyword.value, each.keyword.value))
-                each = each.with_changes(keyword=cst.Name(given[-1]))
-            args.append(each)
-        is_known = set(given) <= {*known, "nesterov", "name"}
-        if len(given) < len(args) or not is_known or any(x.star for x in args):
-            file.note(self.name, f"{old} is {new} of Keras; its arguments differ.")
-            return updated
-        if default.partition("=")[0] not in (*given, ""):
-            args += arguments(default)
+        table = names.TABLES["optimizers"]
+        if not found or found[1] not in table:
+            return
+        if not (old.startswith("sonnet.") or _is_applied(file, node)):
+            return
+        # Keras's class, the names of its arguments in order, and what differs.
+        new, *order = table[found[1]].split()
+        default = order.pop() if "=" in order[-1] else ""
+        words = names.TABLES["optimizer_arguments"]
+        renamed = {x: words.get(x.arg or "", x.arg or "") for x in node.keywords}
+        given = {*order[: len(node.args)], *renamed.values()}
+        if not given <= {*order, "nesterov", "name"} or len(node.args) > len(order):
+            file.note(f"{old} is {new} of Keras; its arguments differ.")
+            return
+        for keyword, name in renamed.items():
+            if name != keyword.arg:
+                start, _ = file.span(keyword)
+                file.edit(start, start + len(keyword.arg or ""), name)
+        if default and default.partition("=")[0] not in given:
+            file.add_argument(node, default)
         has_tensorflow = file.scope.qualified("tf") == "tensorflow"
         root = "tensorflow.keras" if has_tensorflow else "keras"
-        function = file.written(f"{root}.optimizers.{new}", "tf")
-        return updated.with_changes(func=function, args=args)
+        file.replace(node.func, file.written(f"{root}.optimizers.{new}", "tf"))
 
 
-def _is_applied(file: File, call: cst.Call) -> bool:
+def _is_applied(file: File, call: ast.Call) -> bool:
     """Whether the program itself applies the optimizer that a call makes."""
-    parent = file.above[-1]
-    if not isinstance(parent, cst.Assign) or parent.value is not call:
-        return False
-    name = code(parent.targets[0].target)
+    target = dotted(getattr(file.parent, "targets", [None])[0])
     uses = [
-        call
-        for call, _ in file.scopes.calls.get("apply_gradients", [])
-        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == name
+        use
+        for use, _ in file.scopes.calls.get("apply_gradients", [])
+        if target and dotted(use.func) == f"{target}.apply_gradients"
     ]
-    has_step = any(x.arg == "global_step" for call in uses for x in call.keywords)
-    return bool(uses) and not has_step
+    has_step = any(x.arg == "global_step" for use in uses for x in use.keywords)
+    return bool(uses) and not has_step and getattr(file.parent, "value", 0) is call
+
+
+_NUMPYS = ("array", "zeros", "ones", "full", "arange", "linspace", "eye", "empty")
+
+
+class DataclassDefaults(Rule):
+    """Makes arrays and other dataclasses for each object of a dataclass.
+
+    Example:
+       import dataclasses
+       import numpy as np
+      -import tf_agents
+      +import tfrl
+      +from dataclasses import field
+
+
+       @dataclasses.dataclass
+       class Config:
+      -    low: np.ndarray = np.zeros(3)
+      +    low: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    """
+
+    name = "dataclass-defaults"
+    page = "migrate#dataclasses"
+    nodes = (ast.AnnAssign,)
+
+    def visit(self, node: ast.AnnAssign, file: File) -> None:
+        """See the base class."""
+        if not isinstance(node.value, ast.Call) or not _is_dataclass(file.parent, file):
+            return
+        called = node.value.func
+        found = [x.value for x in file.scope.find(dotted(called))]
+        if file.full_name(called) in [f"numpy.{each}" for each in _NUMPYS] or any(
+            _is_dataclass(x, file, mutable=True) for x in found
+        ):
+            function = file.written("dataclasses.field")
+            file.wrap(node.value, f"{function}(default_factory=lambda: ", ")")
+
+
+def _is_dataclass(node: ast.AST | None, file: File, *, mutable: bool = False) -> bool:
+    """Whether a definition is a dataclass; perhaps only of one that has no hash."""
+    for each in getattr(node, "decorator_list", ()):
+        called = getattr(each, "func", each)
+        if file.scopes.module.qualified(dotted(called)) == "dataclasses.dataclass":
+            words = {x.arg for x in getattr(each, "keywords", ())}
+            return not (mutable and words & {"frozen", "eq", "unsafe_hash"})
+    return False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any, ClassVar
 
-import libcst as cst
-
 from tfrl.migrate import names
-from tfrl.migrate.rule import File, Rule, argument, code, text_in, text_of
+from tfrl.migrate.rule import File, Rule, argument, text_in
+from tfrl.migrate.scopes import dotted
 
 # The imports that keep the name by which a program uses a package.
 _KEPT = {
@@ -17,138 +17,18 @@ _KEPT = {
 }
 
 
-class Packages(Rule):
-    """Renames the packages in imports, and where a program uses them by their names.
+class MovedNames(Rule):
+    """Gives names their new place; in imports `Packages` does it."""
 
-    Example:
-      -import gym, os
-      -import reverb
-      +import gymnasium as gym, os
-      +from tfrl import replay_service as reverb
-      -from acme import specs
-      +from tfrl.acme import specs
-      -import tf_agents
-      +import tfrl
-    """
+    nodes = (ast.Attribute,)
+    table: ClassVar[dict[str, str]]
 
-    name = "packages"
-    page = "from_tf_agents"
-    nodes = (cst.Import, cst.ImportFrom, cst.Name)
-    table: ClassVar[dict[str, str]] = {}
-
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
+    def visit(self, node: ast.Attribute, file: File) -> None:
         """See the base class."""
-        if isinstance(original, cst.Name):
-            return self._name(original, updated, file)
-        if isinstance(original, cst.ImportFrom):
-            return self._import_from(updated, file)
-        return self._import(updated, file)
-
-    def _target(self, name: str, file: File) -> str:
-        """Returns the full name to import for one."""
-        if name.partition(".")[0] in file.own:
-            return name
-        if not self.table:
-            return names.renamed(name)
-        return names.moved(name, self.table, is_exact=False) or name
-
-    def _name(self, original: cst.Name, updated: cst.Name, file: File) -> Any:
-        """Renames a package where it is used, if an import binds its own name."""
-        parent = file.above[-1]
-        is_attribute = isinstance(parent, cst.Attribute) and parent.attr is original
-        is_key = isinstance(parent, cst.Arg) and parent.keyword is original
-        if is_attribute or is_key or original.value not in ("tf_agents", "acme"):
-            return updated
-        if file.full_name(original) != original.value:
-            return updated
-        return cst.parse_expression(names.renamed(original.value))
-
-    def _import(self, updated: cst.Import, file: File) -> Any:
-        aliases: list[cst.ImportAlias] = []
-        lines = []
-        for alias in updated.names:
-            old = text_of(alias.name)
-            new = self._target(old, file)
-            root = old.partition(".")[0]
-            if new == old:
-                aliases.append(alias)
-            elif alias.asname:
-                aliases += _statement(f"import {new} as {alias.evaluated_alias}").names
-            elif root == "reverb":
-                lines.append(_statement("from tfrl import replay_service as reverb"))
-            elif root in _KEPT:
-                first = f"{new}, " if "." in old else ""
-                aliases += _statement(f"import {first}{_KEPT[root]}").names
-            else:
-                aliases += _statement(f"import {new}").names
-        if aliases == list(updated.names):
-            return updated
-        if aliases:
-            commas = [x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in aliases]
-            lines.insert(0, updated.with_changes(names=commas))
-        if len(lines) == 1:
-            return lines[0].with_changes(semicolon=updated.semicolon)
-        return cst.FlattenSentinel(lines)
-
-    def _import_from(self, updated: cst.ImportFrom, file: File) -> Any:
-        old = text_of(updated.module)
-        if updated.relative or not old:
-            return updated
-        if isinstance(updated.names, cst.ImportStar):
-            return self._with_module(updated, old, self._target(old, file))
-        groups: dict[str, list[cst.ImportAlias]] = {}
-        for alias in updated.names:
-            name = alias.evaluated_name
-            module, _, last = self._target(f"{old}.{name}", file).rpartition(".")
-            if last != name:
-                alias = alias.with_changes(
-                    name=cst.Name(last),
-                    asname=alias.asname
-                    or _statement(f"import x as {name}").names[0].asname,
-                )
-            groups.setdefault(module, []).append(alias)
-        (module, aliases), *rest = groups.items()
-        if rest and not updated.lpar:
-            aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        if aliases != list(updated.names):
-            updated = updated.with_changes(names=aliases)
-        if not rest:
-            return self._with_module(updated, old, module)
-        first = self._with_module(updated, old, names.renamed(module))
-        return cst.FlattenSentinel([first, *(_import_of(*each) for each in rest)])
-
-    def _with_module(self, updated: Any, old: str, new: str) -> Any:
-        if new == old:
-            return updated
-        return updated.with_changes(module=cst.parse_expression(new))
-
-
-class MovedNames(Packages):
-    """Gives names that have another place the new one, in imports and in use."""
-
-    nodes = (cst.Import, cst.ImportFrom, cst.Attribute)
-
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
-        """See the base class."""
-        if not isinstance(original, cst.Attribute):
-            return super().leave(original, updated, file)
-        old = file.full_name(original)
-        new = names.moved(old, self.table, is_exact=True) if old else None
-        return updated if new is None else file.written(new, text_of(original))
-
-
-def _import_of(module: str, aliases: list[cst.ImportAlias]) -> Any:
-    plain = (x.with_changes(comma=cst.MaybeSentinel.DEFAULT) for x in aliases)
-    return _statement(
-        f"from {names.renamed(module)} import {', '.join(map(code, plain))}"
-    )
-
-
-def _statement(text: str) -> Any:
-    return cst.parse_statement(text).body[0]
-
-
-_OF_ACME = "bc bcq crr d4pg ddpg dmpo dqfd dqn impala iqn mcts mpo r2d2 r2d3 svg0_prior"
+        if old := file.full_name(node):
+            new = names.moved(old, self.table, is_exact=True)
+            if new is not None:
+                file.replace(node, file.written(new, dotted(node)))
 
 
 class OldPlaces(MovedNames):
@@ -167,19 +47,7 @@ class OldPlaces(MovedNames):
 
     name = "moved-names"
     page = "from_tf_agents#names-that-are-gone"
-    table: ClassVar[dict[str, str]] = {
-        **names.moved_names(),
-        **{f"tfrl.acme.{x}": f"tfrl.acme.tf.{x}" for x in ("networks", "losses")},
-        **{
-            f"tfrl.acme.agents.{x}": f"tfrl.acme.agents.tf.{x}"
-            for x in _OF_ACME.split()
-        },
-    }
-
-
-def new_place(name: str) -> str:
-    """Returns the full name with tfrl for one of the libraries."""
-    return names.renamed(names.moved(name, OldPlaces.table, is_exact=False) or name)
+    table: ClassVar[dict[str, str]] = {**names.moved_names(), **names.TABLES["acme"]}
 
 
 class KerasNames(MovedNames):
@@ -203,7 +71,7 @@ class KerasNames(MovedNames):
 
 
 class OldTensorFlow(MovedNames):
-    """Names of TensorFlow 1 that tf.compat.v1 has.
+    """Names of TensorFlow 1 that TensorFlow 2 has in another place.
 
     Example:
        import tensorflow as tf
@@ -266,6 +134,110 @@ class GinNames(MovedNames):
     table: ClassVar[dict[str, str]] = {"gin.tf": "gin"}
 
 
+MOVED = (
+    OldPlaces(),
+    GymNames(),
+    GinNames(),
+    KerasNames(),
+    OldTensorFlow(),
+    NumpyNames(),
+)
+
+
+class Packages(Rule):
+    """Renames the packages in imports, and where a program uses them by their names.
+
+    Example:
+      -import gym, os
+      -import reverb
+      +import gymnasium as gym, os
+      +from tfrl import replay_service as reverb
+      -from acme import specs
+      +from tfrl.acme import specs
+      -import tf_agents
+      +import tfrl
+    """
+
+    name = "packages"
+    page = "from_tf_agents"
+    nodes = (ast.Import, ast.ImportFrom, ast.Name)
+
+    def visit(self, node: Any, file: File) -> None:
+        """See the base class."""
+        if isinstance(node, ast.Import):
+            self._import(node, file)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and not node.level:
+                self._import_from(node, file)
+        elif node.id in ("tf_agents", "acme") and file.full_name(node) == node.id:
+            file.replace(node, names.renamed(node.id))
+
+    def _target(self, name: str, file: File) -> str:
+        """Returns the full name to import for one."""
+        if name.partition(".")[0] in file.own:
+            return name
+        for rule in MOVED:
+            if new := names.moved(name, rule.table, is_exact=False):
+                name, file.rule = new, rule
+        if (new := names.renamed(name)) != name:
+            file.rule = self
+        return new
+
+    def _import(self, node: ast.Import, file: File) -> None:
+        parts, lines = [], []
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            new = self._target(alias.name, file)
+            if new == alias.name or alias.asname:
+                as_name = f" as {alias.asname}" if alias.asname else ""
+                parts.append(f"{new}{as_name}")
+            elif root == "reverb":
+                lines.append("from tfrl import replay_service as reverb")
+            else:
+                parts += [new] if "." in alias.name or root not in _KEPT else []
+                parts += [_KEPT[root]] if root in _KEPT else []
+        first = f"import {', '.join(parts)}" if parts else lines.pop(0)
+        if [*parts, *lines] != [ast.unparse(alias) for alias in node.names]:
+            file.replace(node, first)
+            for line in lines:
+                file.below(node, line)
+
+    def _import_from(self, node: ast.ImportFrom, file: File) -> None:
+        old = node.module or ""
+        groups: dict[str, list[tuple[ast.alias, str]]] = {}
+        for alias in node.names:
+            if alias.name == "*":
+                module, text = self._target(old, file), "*"
+            else:
+                full = self._target(f"{old}.{alias.name}", file)
+                module, _, text = full.rpartition(".")
+                if alias.asname or text != alias.name:
+                    text += f" as {alias.asname or alias.name}"
+            groups.setdefault(module, []).append((alias, text))
+        (module, first), *rest = groups.items()
+        if module != old:
+            start, end = file.span(node)
+            found = re.compile(rf"from[\s\\]+({re.escape(old)})\b").match(
+                file.source, start, end
+            )
+            if found is None:
+                return
+            file.edit(*found.span(1), names.renamed(module))
+        for alias, text in first:
+            if text != ast.unparse(alias):
+                file.replace(alias, text)
+        if gone := [alias for _, group in rest for alias, _ in group]:
+            file.remove(gone, node.names)
+        for module, group in rest:
+            texts = ", ".join(text for _, text in group)
+            file.below(node, f"from {names.renamed(module)} import {texts}")
+
+
+def new_place(name: str) -> str:
+    """Returns the full name with tfrl for one of the libraries."""
+    return names.renamed(names.moved(name, OldPlaces.table, is_exact=False) or name)
+
+
 class ModuleStrings(Rule):
     """Renames modules in strings that are imported.
 
@@ -279,20 +251,17 @@ class ModuleStrings(Rule):
 
     name = "module-strings"
     page = "from_tf_agents"
-    nodes = (cst.Call,)
+    nodes = (ast.Call,)
 
-    def leave(self, original: cst.Call, updated: cst.Call, file: File) -> Any:
+    def visit(self, node: ast.Call, file: File) -> None:
         """See the base class."""
-        called = file.full_name(original.func) or text_of(original.func)
-        given = argument(updated, "name", 0)
-        if called not in ("importlib.import_module", "__import__") or given is None:
-            return updated
-        old = text_in(given.value)
-        new = new_place(old)
-        if new == old or old.partition(".")[0] in file.own:
-            return updated
-        literal = given.value
-        return updated.with_deep_changes(literal, value=literal.value.replace(old, new))
+        called = file.full_name(node.func) or dotted(node.func)
+        given = argument(node, "name", 0)
+        old = text_in(given)
+        is_own = old.partition(".")[0] in file.own
+        is_import = called in ("importlib.import_module", "__import__")
+        if is_import and given and not is_own and new_place(old) != old:
+            file.replace(given, file.text(given).replace(old, new_place(old)))
 
 
 class AbsentNames(Rule):
@@ -306,47 +275,42 @@ class AbsentNames(Rule):
 
     name = "absent-names"
     page = "from_tf_agents#what-is-not-here"
-    nodes = (cst.Import, cst.ImportFrom, cst.Attribute, cst.FunctionDef)
+    nodes = (ast.Import, ast.ImportFrom, ast.Attribute, ast.FunctionDef)
 
-    def leave(self, original: Any, updated: Any, file: File) -> Any:
+    def visit(self, node: Any, file: File) -> None:
         """See the base class."""
-        if isinstance(original, cst.FunctionDef):
-            name = original.name.value
-            bases = map(file.scope.known, file.bases)
+        if isinstance(node, ast.FunctionDef):
+            bases = [file.scope.known(x) for x in getattr(file.parent, "bases", ())]
             is_ours = any(re.fullmatch(r"tfrl\..*\bPyEnvironment", x) for x in bases)
-            if is_ours and name in ("reset", "step"):
-                file.note(
-                    self.name, f"PyEnvironment has its own {name}: write _{name}."
-                )
-            return updated
-        for name in self._used(original, file):
-            root = name.partition(".")[0]
-            package = names.TABLES["installed_apart"].get(root)
-            if package and not isinstance(original, cst.Attribute):
-                file.note(self.name, f"tfrl brings no {root}: pip install {package}.")
-            if root == "keras" and root in file.own:
-                file.note(
-                    self.name, "this module hides Keras from TensorFlow: rename it."
-                )
-            text = "" if name.partition(".")[0] in file.own else _absence(name)
-            if isinstance(original, cst.Attribute):
-                # It may be an attribute of a class; and its import is remarked on.
-                root = file.scope.qualified(text_of(original).partition(".")[0])
-                text = "" if "tfrl has no" in text or _absence(root) else text
-            if text:
-                file.remark(self.name, text)
-        return updated
+            if is_ours and node.name in ("reset", "step"):
+                file.note(f"PyEnvironment has its own {node.name}: write _{node.name}.")
+        elif isinstance(node, ast.Attribute):
+            if not isinstance(file.parent, ast.Attribute):
+                self._attribute(node, file)
+        elif not getattr(node, "level", 0):
+            module = getattr(node, "module", None)
+            for alias in node.names:
+                name = f"{module}.{alias.name}" if module else alias.name
+                self._imported(name.removesuffix(".*"), file)
 
-    def _used(self, node: Any, file: File) -> list[str]:
-        """Returns the full names that an import or an expression uses."""
-        if isinstance(node, cst.Attribute):
-            is_part = isinstance(file.above[-1], cst.Attribute)
-            return [] if is_part else [file.full_name(node)]
-        if isinstance(node, cst.Import):
-            return [text_of(alias.name) for alias in node.names]
-        if node.relative or isinstance(node.names, cst.ImportStar):
-            return [] if node.relative else [text_of(node.module)]
-        return [f"{text_of(node.module)}.{x.evaluated_name}" for x in node.names]
+    def _attribute(self, node: ast.Attribute, file: File) -> None:
+        """Remarks on a name, unless its import is remarked on."""
+        text = _absence(file.full_name(node))
+        root = file.scope.qualified(dotted(node).partition(".")[0])
+        # It may be an attribute of a class.
+        if text and "tfrl has no" not in text and not _absence(root):
+            file.remark(text)
+
+    def _imported(self, name: str, file: File) -> None:
+        root = name.partition(".")[0]
+        if root in file.own:
+            if root == "keras":
+                file.note("this module hides Keras from TensorFlow: rename it.")
+            return
+        if package := names.TABLES["installed_apart"].get(root):
+            file.note(f"tfrl brings no {root}: pip install {package}.")
+        if text := _absence(name):
+            file.remark(text)
 
 
 def _absence(name: str) -> str:

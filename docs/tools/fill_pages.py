@@ -217,7 +217,7 @@ def _rules(_: str) -> Iterator[str]:
 
     for i, rule in enumerate(RULES):
         yield from [""] * bool(i)
-        what = " ".join((rule.__doc__ or "").partition("Example:")[0].split())
+        what = " ".join(rule.text.partition("Example:")[0].split())
         page, hash_, section = rule.page.partition("#")
         link = f"[The page]({page}.md{hash_}{section}) says more."
         if page == "migrate":

@@ -11,7 +11,6 @@ import pytest
 from tfrl.migrate import names, programs
 from tfrl.migrate import rule as rule_lib
 from tfrl.migrate.rules import RULES
-from tfrl.migrate.rules.library_names import OldPlaces
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 HEAD = "import gymnasium as gym\nimport numpy as np\nimport tensorflow as tf\n"
@@ -431,8 +430,8 @@ def test_what_a_person_must_decide_is_listed(source, expected, moved):
 @pytest.mark.slow
 def test_names_that_moved_are_where_the_table_says():
     """It imports TensorFlow."""
-    assert len(OldPlaces.table) >= 12
-    for old, new in OldPlaces.table.items():
+    assert len(names.TABLES["places"]) >= 12
+    for old, new in names.TABLES["places"].items():
         if names.explanation(new):  # Acme's agents that tfrl does not have.
             continue
         module, _, name = new.rpartition(".")

@@ -16,12 +16,12 @@ from tfrl import imports
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The libraries whose programs are moved, and tfrl for programs that are half moved.
 LIBRARIES = ("tf_agents", "acme", "reverb", "tfrl")
-# What has become of names, by their canonical ones. `packages` are the packages whose
-# imports are renamed, `spellings` those that only have another canonical name,
-# `installed_apart` those that came with TF-Agents or Acme, and not with tfrl. Those of
-# `arguments` belong to functions, or to methods of any object, as do `methods`; what is
-# no name is a text for a person, and "" deletes an argument. Gymnasium's wrappers have
-# the names `of_wrappers`.
+# What has become of names, by their canonical ones. `rules` are those on names, and the
+# tables that they use. `packages` are the packages whose imports are renamed,
+# `spellings` those that only have another canonical name, `installed_apart` those that
+# came with TF-Agents or Acme, and not with tfrl. `arguments` belong to functions, or to
+# methods of any object, as `methods` do: what is no name is a text for a person, ""
+# deletes an argument, and "+" adds one. Gymnasium's wrappers have `of_wrappers`.
 TABLES = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
 _PACKAGES: dict[str, str] = TABLES["packages"]
 # Modules of TensorFlow, and the names that have moved there: `old=new` if they differ.
@@ -29,6 +29,11 @@ TABLES["tensorflow"] = {
     f"tensorflow.{old}": ".".join(filter(None, ["tensorflow", module, new or old]))
     for module, words in TABLES["tensorflow"].items()
     for old, _, new in (word.partition("=") for word in words.split())
+}
+TABLES["places"] |= {
+    f"{row.module}.{old}": new
+    for row in imports.absent_rows()
+    for old, new in zip(row.names, row.moved, strict=False)  # Most have none.
 }
 # What to do without names, by the names.
 _ABSENT = {name: text for text, x in TABLES["absent"].items() for name in x.split()}
@@ -130,12 +135,3 @@ def _has(name: str) -> bool:
         return file_of(name) is not None
     known = _names_in(module)
     return known is None or last in known or last.startswith("__")
-
-
-def moved_names() -> dict[str, str]:
-    """Returns the names of TF-Agents that have another place here, by the old one."""
-    return {
-        f"{row.module}.{old}": new
-        for row in imports.absent_rows()
-        for old, new in zip(row.names, row.moved, strict=False)  # Most have none.
-    }

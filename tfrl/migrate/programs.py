@@ -58,15 +58,11 @@ class Result:
         """The changes as a unified diff, of a notebook's code for a notebook."""
         if self.source is None:
             return ""
-        old, new = self.source.text, self.text
+        texts = [self.source.text, self.text]
         if self.path.suffix == ".ipynb":
-            old, new = (notebooks.Notebook(text).shown for text in (old, new))
-        lines = difflib.unified_diff(
-            old.splitlines(keepends=True),
-            new.splitlines(keepends=True),
-            f"a/{self.path}",
-            f"b/{self.path}",
-        )
+            texts = [notebooks.Notebook(text).shown for text in texts]
+        old, new = (text.splitlines(keepends=True) for text in texts)
+        lines = difflib.unified_diff(old, new, f"a/{self.path}", f"b/{self.path}")
         ends = "\\ No newline at end of file\n"
         return "".join(x if x.endswith("\n") else f"{x}\n{ends}" for x in lines)
 

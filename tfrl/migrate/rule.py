@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import io
 import itertools
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from tfrl.migrate import names
 from tfrl.migrate.scopes import Scope, Scopes, dotted
@@ -20,33 +21,42 @@ class UnreadableError(ValueError):
     """The text of a file is no Python of today."""
 
 
+@dataclasses.dataclass(frozen=True)
 class Rule:
-    """A change of programs; the docstring of each has an example, as a diff.
+    """A change of programs.
 
     Attributes:
       name: Its name in the list of changes.
       page: The place in the guide that explains it.
+      text: What it does, with an example as a diff of whole files.
       nodes: The kinds of nodes that it looks at.
+      visit: Edits a file at a node, or lists what a person must decide there.
+      table: The new names, by the old ones, of a rule for names.
     """
 
-    name: ClassVar[str]
-    page: ClassVar[str]
-    nodes: ClassVar[tuple[type[ast.AST], ...]]
-
-    def visit(self, node: Any, file: File) -> None:
-        """Edits a file at a node, or lists what a person must decide there."""
-        raise NotImplementedError
+    name: str
+    page: str
+    text: str
+    nodes: tuple[type[ast.AST], ...]
+    visit: Callable[[Any, File], None]
+    table: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def example(self) -> str:
         """What the rule makes of a program, as a diff of whole files."""
-        text = (inspect.getdoc(self) or "").partition("Example:\n")[2]
-        return textwrap.dedent(text) + "\n"
+        return textwrap.dedent(self.text.partition("Example:\n")[2]) + "\n"
 
     def side(self, other: str) -> str:
         """Returns the program of the example before ("+") or after ("-") the rule."""
         lines = self.example.splitlines(keepends=True)
         return "".join(x[1:] or x for x in lines if x[0] != other)
+
+
+def rule(
+    name: str, page: str, *nodes: type[ast.AST]
+) -> Callable[[Callable[[Any, File], None]], Rule]:
+    """Makes a rule of a function, whose docstring is the rule's text."""
+    return lambda visit: Rule(name, page, inspect.getdoc(visit) or "", nodes, visit)
 
 
 def scopes_in(source: str) -> Scopes:
@@ -144,16 +154,13 @@ class File:
 
     def span(self, node: Any) -> tuple[int, int]:
         """Returns where the text of a node begins and ends."""
-        places = [
-            (node.lineno, node.col_offset),
-            (node.end_lineno, node.end_col_offset),
-        ]
-        start, end = (
-            self._starts[line - 1]
-            + len(self._lines[line - 1].encode()[:column].decode())
-            for line, column in places
-        )
-        return start, end
+        start = self._place(node.lineno, node.col_offset)
+        return start, self._place(node.end_lineno, node.end_col_offset)
+
+    def _place(self, line: int, column: int) -> int:
+        """Returns the place of a column, which the parser counts in bytes."""
+        before = self._lines[line - 1].encode()[:column]
+        return self._starts[line - 1] + len(before.decode())
 
     def text(self, node: ast.AST) -> str:
         """Returns the text of a node."""

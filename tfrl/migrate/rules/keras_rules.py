@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tfrl.migrate import names
-from tfrl.migrate.rule import File, Rule, argument, method_of, text_in
+from tfrl.migrate.rule import File, argument, method_of, rule, text_in
 from tfrl.migrate.scopes import Scope, dotted
 
 _PAGE = "from_tf_agents#changes-in-the-dependencies"
@@ -21,7 +21,8 @@ _OF_SPECS = {"maximum", "minimum", "shape", "n", "high", "low", "num_values", "s
 _COUNTS = re.compile(r"action|output|(^|_)(n|num|dim|size)(_|$)")
 
 
-class IntegerSizes(Rule):
+@rule("integer-sizes", _PAGE, ast.Call)
+def integer_sizes(node: ast.Call, file: File) -> None:
     """Writes int(...) around the sizes of layers that are computed from specs.
 
     Example:
@@ -32,18 +33,11 @@ class IntegerSizes(Rule):
       -layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(n)]
       +layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(int(n))]
     """
-
-    name = "integer-sizes"
-    page = _PAGE
-    nodes = (ast.Call,)
-
-    def visit(self, node: ast.Call, file: File) -> None:
-        """See the base class."""
-        package, _, layer = file.known(node.func).rpartition(".")
-        if package == "keras.layers" and layer in _SIZES:
-            size = argument(node, _SIZES[layer], 0)
-            if size is not None and _is_computed(size, file.scope, file, ()):
-                file.wrap(size, "int(", ")")
+    package, _, layer = file.known(node.func).rpartition(".")
+    if package == "keras.layers" and layer in _SIZES:
+        size = argument(node, _SIZES[layer], 0)
+        if size is not None and _is_computed(size, file.scope, file, ()):
+            file.wrap(size, "int(", ")")
 
 
 _Plain = ast.FunctionDef | ast.ClassDef | ast.Constant
@@ -82,7 +76,8 @@ _SWITCH = re.compile(
 )
 
 
-class LegacySwitch(Rule):
+@rule("legacy-keras", _PAGE, ast.Assign, ast.Expr)
+def legacy_switch(node: ast.stmt, file: File) -> None:
     """Deletes the switch to Keras 2, and comments on it.
 
     Example:
@@ -91,23 +86,17 @@ class LegacySwitch(Rule):
       -from tf_agents.agents.dqn import dqn_agent
       +from tfrl.agents.dqn import dqn_agent
     """
-
-    name = "legacy-keras"
-    page = _PAGE
-    nodes = (ast.Assign, ast.Expr)
-
-    def visit(self, node: ast.stmt, file: File) -> None:
-        """See the base class."""
-        if not _SWITCH.match(file.text(node)):
-            return
-        above, field = file.scopes.above[node]
-        block = getattr(above, field)
-        is_all = all(_SWITCH.match(file.text(x)) for x in block)
-        is_kept = is_all and block[0] is node and not isinstance(above, ast.Module)
-        file.delete(node, "keras", "pass" if is_kept else "")
+    if not _SWITCH.match(file.text(node)):
+        return
+    above, field = file.scopes.above[node]
+    block = getattr(above, field)
+    is_all = all(_SWITCH.match(file.text(x)) for x in block)
+    is_kept = is_all and block[0] is node and not isinstance(above, ast.Module)
+    file.delete(node, "keras", "pass" if is_kept else "")
 
 
-class Arguments(Rule):
+@rule("arguments", "migrate#arguments", ast.Call, ast.Attribute, ast.Constant)
+def arguments(node: Any, file: File) -> None:
     """Names and deletes arguments and methods as Keras 3, Gymnasium and NumPy do.
 
     Example:
@@ -122,41 +111,38 @@ class Arguments(Rule):
       -x = np.array(x, copy=False)
       +x = np.array(x)
     """
-
-    name = "arguments"
-    page = "migrate#arguments"
-    nodes = (ast.Call, ast.Attribute, ast.Constant)
-
-    def visit(self, node: Any, file: File) -> None:
-        """See the base class."""
-        if isinstance(node, ast.Call):
-            self._call(node, file)
-            return
-        name = node.attr if isinstance(node, ast.Attribute) else text_in(node)
-        new = names.TABLES["methods"].get(name, "")
-        if " " in new:
-            file.note(new)
-        elif new and isinstance(node, ast.Attribute):
-            file.rename(node, new)
-
-    def _call(self, node: ast.Call, file: File) -> None:
+    if isinstance(node, ast.Call):
         known = file.known(node.func)
         package = known.rpartition(".")[0].removesuffix(".legacy")
         table: dict[str, str] = {}
         for name in (package, known, f".{method_of(node)}"):
             table |= names.TABLES["arguments"].get(name, {})
-        gone = []
-        for each in node.keywords if table else ():
-            name = each.arg or ""
-            new = table.get(name, table.get(ast.unparse(each), name))
-            if " " in new:
-                file.note(new)
-            elif not new:
-                gone.append(each)
-            elif new != name:
-                start, _ = file.span(each)
-                file.edit(start, start + len(name), new)
-        file.remove(gone, [*node.args, *node.keywords])
+        _rewrite(node, table, file)
+        return
+    name = node.attr if isinstance(node, ast.Attribute) else text_in(node)
+    new = names.TABLES["methods"].get(name, "")
+    if " " in new:
+        file.note(new)
+    elif new and isinstance(node, ast.Attribute):
+        file.rename(node, new)
+
+
+def _rewrite(node: ast.Call, table: dict[str, str], file: File) -> None:
+    """Names, deletes and adds arguments as a table tells."""
+    gone = []
+    for each in node.keywords if table else ():
+        name = each.arg or ""
+        new = table.get(name, table.get(ast.unparse(each), name))
+        if " " in new:
+            file.note(new)
+        elif not new:
+            gone.append(each)
+        elif new != name:
+            start, _ = file.span(each)
+            file.edit(start, start + len(name), new)
+    file.remove(gone, [*node.args, *node.keywords])
+    if "+epsilon" in table and argument(node, "epsilon", 3) is None:
+        file.add_argument(node, f"epsilon={table['+epsilon']}")
 
 
 _ENDINGS = {
@@ -168,7 +154,8 @@ _ENDINGS = {
 }
 
 
-class ModelFiles(Rule):
+@rule("model-files", _PAGE, ast.Call)
+def model_files(node: ast.Call, file: File) -> None:
     """Ends the names of Keras's files as Keras 3 asks for.
 
     Example:
@@ -181,33 +168,26 @@ class ModelFiles(Rule):
       +model.save_weights("weights.weights.h5")
       +model.save(f"models/{number}.keras")
     """
-
-    name = "model-files"
-    page = _PAGE
-    nodes = (ast.Call,)
-
-    def visit(self, node: ast.Call, file: File) -> None:
-        """See the base class."""
-        package, _, method = file.known(node.func).rpartition(".")
-        if package not in ("keras.models", "keras.saving"):
-            method = method_of(node)
-            if "weights" not in method and not _is_model(node, file):
-                return
-        path = argument(node, "filepath", int(method == "save_model"))
-        end = _ENDINGS.get(method)
-        if path is None or end is None:
+    package, _, method = file.known(node.func).rpartition(".")
+    if package not in ("keras.models", "keras.saving"):
+        method = method_of(node)
+        if "weights" not in method and not _is_model(node, file):
             return
-        last = {_last_text(x) for x, _ in file.scopes.origins(path, file.scope)}
-        if any(text.endswith((end, ".h5")) for text in last):
-            return
-        if "" in last:
-            file.note(f"Keras 3 takes a name that ends with {end} here.")
-        elif isinstance(path, ast.Constant | ast.JoinedStr):
-            quotes = re.findall(r"[\"']+$", file.text(path))[0][:3]
-            place = file.span(path)[1] - (3 if len(quotes) == 3 else 1)
-            file.edit(place, place, end)
-        else:
-            file.wrap(path, "", f' + "{end}"')
+    path = argument(node, "filepath", int(method == "save_model"))
+    end = _ENDINGS.get(method)
+    if path is None or end is None:
+        return
+    last = {_last_text(x) for x, _ in file.scopes.origins(path, file.scope)}
+    if any(text.endswith((end, ".h5")) for text in last):
+        return
+    if "" in last:
+        file.note(f"Keras 3 takes a name that ends with {end} here.")
+    elif isinstance(path, ast.Constant | ast.JoinedStr):
+        quotes = re.findall(r"[\"']+$", file.text(path))[0][:3]
+        place = file.span(path)[1] - (3 if len(quotes) == 3 else 1)
+        file.edit(place, place, end)
+    else:
+        file.wrap(path, "", f' + "{end}"')
 
 
 def _is_model(call: ast.Call, file: File) -> bool:
@@ -236,7 +216,8 @@ _OLD = re.compile(
 )
 
 
-class OldOptimizers(Rule):
+@rule("old-optimizers", "from_acme#networks", ast.Call)
+def old_optimizers(node: ast.Call, file: File) -> None:
     """Writes optimizers of Sonnet, and those of TF 1 in loops of one's own, as Keras's.
 
     Agents take optimizers of TF 1 as they are; Keras's variables do not.
@@ -249,35 +230,12 @@ class OldOptimizers(Rule):
       -agent = d4pg.D4PG(spec, policy_optimizer=snt.optimizers.Adam(1e-4))
       +agent = d4pg.D4PG(spec, policy_optimizer=Adam(1e-4, epsilon=1e-8))
     """
-
-    name = "old-optimizers"
-    page = "from_acme#networks"
-    nodes = (ast.Call,)
-
-    def visit(self, node: ast.Call, file: File) -> None:
-        """See the base class."""
-        old = file.known(node.func)
-        found = _OLD.fullmatch(old)
-        table = names.TABLES["optimizers"]
-        if not found or found[1] not in table:
-            return
-        if not (old.startswith("sonnet.") or _is_applied(file, node)):
-            return
-        # Keras's class, the names of its arguments in order, and what differs.
-        new, *order = table[found[1]].split()
-        default = order.pop() if "=" in order[-1] else ""
-        words = names.TABLES["optimizer_arguments"]
-        renamed = {x: words.get(x.arg or "", x.arg or "") for x in node.keywords}
-        given = {*order[: len(node.args)], *renamed.values()}
-        if not given <= {*order, "nesterov", "name"} or len(node.args) > len(order):
-            file.note(f"{old} is {new} of Keras; its arguments differ.")
-            return
-        for keyword, name in renamed.items():
-            if name != keyword.arg:
-                start, _ = file.span(keyword)
-                file.edit(start, start + len(keyword.arg or ""), name)
-        if default and default.partition("=")[0] not in given:
-            file.add_argument(node, default)
+    old = file.known(node.func)
+    found = _OLD.fullmatch(old)
+    new = names.TABLES["optimizers"].get(found[1]) if found else None
+    if new and found and (old.startswith("sonnet.") or _is_applied(file, node)):
+        table = names.TABLES["arguments"].get(f"optimizers.{found[1]}", {})
+        _rewrite(node, table, file)
         has_tensorflow = file.scope.qualified("tf") == "tensorflow"
         root = "tensorflow.keras" if has_tensorflow else "keras"
         file.replace(node.func, file.written(f"{root}.optimizers.{new}", "tf"))
@@ -298,7 +256,8 @@ def _is_applied(file: File, call: ast.Call) -> bool:
 _NUMPYS = ("array", "zeros", "ones", "full", "arange", "linspace", "eye", "empty")
 
 
-class DataclassDefaults(Rule):
+@rule("dataclass-defaults", "migrate#dataclasses", ast.AnnAssign)
+def dataclass_defaults(node: ast.AnnAssign, file: File) -> None:
     """Makes arrays and other dataclasses for each object of a dataclass.
 
     Example:
@@ -314,22 +273,15 @@ class DataclassDefaults(Rule):
       -    low: np.ndarray = np.zeros(3)
       +    low: np.ndarray = field(default_factory=lambda: np.zeros(3))
     """
-
-    name = "dataclass-defaults"
-    page = "migrate#dataclasses"
-    nodes = (ast.AnnAssign,)
-
-    def visit(self, node: ast.AnnAssign, file: File) -> None:
-        """See the base class."""
-        if not isinstance(node.value, ast.Call) or not _is_dataclass(file.parent, file):
-            return
-        called = node.value.func
-        found = [x.value for x in file.scope.find(dotted(called))]
-        if file.full_name(called) in [f"numpy.{each}" for each in _NUMPYS] or any(
-            _is_dataclass(x, file, mutable=True) for x in found
-        ):
-            function = file.written("dataclasses.field")
-            file.wrap(node.value, f"{function}(default_factory=lambda: ", ")")
+    if not isinstance(node.value, ast.Call) or not _is_dataclass(file.parent, file):
+        return
+    called = node.value.func
+    found = [x.value for x in file.scope.find(dotted(called))]
+    if file.full_name(called) in [f"numpy.{each}" for each in _NUMPYS] or any(
+        _is_dataclass(x, file, mutable=True) for x in found
+    ):
+        function = file.written("dataclasses.field")
+        file.wrap(node.value, f"{function}(default_factory=lambda: ", ")")
 
 
 def _is_dataclass(node: ast.AST | None, file: File, *, mutable: bool = False) -> bool:

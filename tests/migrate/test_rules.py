@@ -138,6 +138,13 @@ def test_the_page_shows_every_rule():
             "class E(gym.Env):\n    def reset(self, *, seed=None, options=None): "
             "return ((a), (b)), {}\n",
         ),
+        (
+            "class E(gym.Env):\n    def reset(self, x: int = a.b) -> int:\n"
+            "        return x\n",
+            "class E(gym.Env):\n"
+            "    def reset(self, x: int = a.b, *, seed=None, options=None) -> int:\n"
+            "        super().reset(seed=seed)\n        return x, {}\n",
+        ),
         # Arguments, and files of models.
         (
             "m.compile(a, experimental_run_tf_function=False,)\n"
@@ -369,6 +376,11 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
         (
             "x = info['TimeLimit.truncated']\n",
             "Gymnasium's info has no TimeLimit.trunc",
+        ),
+        (
+            "from tensorflow.python.keras.layers import recurrent as r\n"
+            "class C(r.AbstractRNNCell): pass\n",
+            "keras.layers.AbstractRNNCell: write the layer as",
         ),
         ("x = model.predict_classes(y)\n", "Keras has no predict_classes: np.argmax("),
         ("m.save_weights(path)\n", "Keras 3 takes a name that ends with .weights.h5"),

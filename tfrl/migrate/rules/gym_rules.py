@@ -209,8 +209,8 @@ def _function(node: ast.FunctionDef, scope: Scope, file: File) -> None:
     if of.kwarg or not added:
         return
     star = [] if of.vararg or of.kwonlyargs else ["*"]
-    last = max((x for x in ast.walk(of) if x is not of), key=lambda x: file.span(x)[1])
-    file.wrap(last, "", f", {', '.join([*star, *added])}")
+    parts = [file.span(x)[1] for x in ast.walk(of) if hasattr(x, "lineno")]
+    file.edit(max(parts), max(parts), f", {', '.join([*star, *added])}")
     bases = map(file.scope.known, scope.owner.node.bases if scope.owner else [])
     calls_it = "seed" in known or "super().reset" in file.text(node)
     first = node.body[0]

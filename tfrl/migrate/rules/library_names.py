@@ -199,6 +199,11 @@ def _imported(name: str, file: File) -> None:
 
 def _absence(name: str) -> str:
     """Returns what to write instead of a name that there is not; "" for others."""
-    known = names.canonical(name)
-    is_ours = known.partition(".")[0] == "tfrl"
-    return (is_ours and names.explanation(new_place(name))) or names.remark(known) or ""
+    known = new = names.canonical(name)
+    if known.partition(".")[0] == "tfrl" and (
+        text := names.explanation(new_place(name))
+    ):
+        return text
+    for each in MOVED:
+        new = names.canonical(names.moved(new, each.table, is_exact=False) or new)
+    return names.remark(known) or names.remark(new) or ""

@@ -681,6 +681,7 @@ def test_unknown_attributes_come_from_the_python_environment():
     environment = tf_py_environment.TFPyEnvironment(py_env)
     assert environment.length == 7
     assert environment.pyenv.envs == environment.envs == [py_env]
+    assert environment._envs == environment.envs  # Programs for TF-Agents read it.
     assert environment.pyenv.batched
     with pytest.raises(AttributeError):
         _ = environment.no_such_thing

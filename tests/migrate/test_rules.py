@@ -1,6 +1,6 @@
 """The rules of `tfrl migrate`: their examples, what they leave, and their tables."""
 
-import importlib
+import importlib.util
 import operator
 import pathlib
 import sys
@@ -50,6 +50,12 @@ def test_the_page_shows_every_rule():
     [
         # Aliases, star imports, and names that only look like the library's.
         ("import tf_agents.networks as n\n", "import tfrl.networks as n\n"),
+        (
+            "from gym.envs.mujoco.reacher import ReacherEnv\n"
+            "from gym.envs.mujoco import hopper_v3 as h\n",
+            "from gymnasium.envs.mujoco.reacher_v4 import ReacherEnv\n"
+            "from gymnasium.envs.mujoco import hopper_v4 as h\n",
+        ),
         ("from tf_agents.networks import *\n", "from tfrl.networks import *\n"),
         (
             "import acme\nx = acme.acme(acme=1).acme\n",
@@ -449,6 +455,15 @@ def test_names_that_moved_are_where_the_table_says():
         module, _, name = new.rpartition(".")
         imported = importlib.import_module(module)
         assert hasattr(imported, name) or importlib.import_module(new), old
+
+
+def test_gymnasium_has_the_new_names():
+    for new in names.TABLES["gym"].values():
+        module, _, name = new.rpartition(".")
+        if importlib.util.find_spec(module) and not name.endswith("_v4"):
+            assert hasattr(importlib.import_module(module), name), new
+        else:
+            assert importlib.util.find_spec(new), new
 
 
 def test_names_of_tfrl_have_no_explanation():

@@ -211,6 +211,11 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         return getattr(self.pyenv, "envs")  # noqa: B009
 
     @property
+    def _envs(self) -> Any:
+        """The same, as programs for TF-Agents reach them."""
+        return self.envs
+
+    @property
     def is_seeded(self) -> bool:
         """Whether the Python environment was given a seed."""
         return self._env.is_seeded

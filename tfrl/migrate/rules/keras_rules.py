@@ -107,7 +107,9 @@ def arguments(node: Any, file: File) -> None:
       -optimizer = tf.keras.optimizers.Adam(lr=1e-3)
       +optimizer = tf.keras.optimizers.Adam(learning_rate=1e-3)
       -model.fit_generator(batches, workers=4)
+      -env = train_env._env.envs[0]
       +model.fit(batches)
+      +env = train_env.envs[0]
       -x = np.array(x, copy=False)
       +x = np.array(x)
     """
@@ -120,8 +122,11 @@ def arguments(node: Any, file: File) -> None:
         _rewrite(node, table, file)
         return
     name = node.attr if isinstance(node, ast.Attribute) else text_in(node)
-    new = names.TABLES["methods"].get(name, "")
-    if " " in new:
+    table = names.TABLES["methods"]
+    inner: Any = getattr(node, "value", None)
+    if new := table.get(f"{getattr(inner, 'attr', '')}.{name}"):
+        file.edit(file.span(inner.value)[1], file.span(node)[1], f".{new}")
+    elif " " in (new := table.get(name, "")):
         file.note(new)
     elif new and isinstance(node, ast.Attribute):
         file.rename(node, new)

@@ -61,6 +61,7 @@ LEARNED = {
     "goals": {"flipped": -6},  # About half of ten bits are wrong; a failure has -10.
     "gpu": {"info.average_return": 80},
     "images": {"lamp_return": 8},
+    "jax_environments": {"ppo.evaluate(20).mean": 0},  # Of at most about 0.4.
     # Five seeds of another half-trained SAC got -234 to -184.
     "offline": {"iql.evaluate(10).mean": -700},
     "on_policy": {"info.average_return": 80},
@@ -113,7 +114,7 @@ def code_of(page, number=None):
 @pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_the_pages_code_has_names_and_arguments_that_exist(page):
     # One page puts a module of its own in the place of this one.
-    assert listings.faults(code_of(page), page, without=["wandb"]) == []
+    assert listings.faults(code_of(page), page, without=["jax", "wandb"]) == []
 
 
 @pytest.mark.parametrize(
@@ -174,9 +175,12 @@ def test_a_page_whose_script_is_not_installed_says_that_it_needs_the_clone():
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_the_pages_programs_run_and_learn(page, tmp_path, monkeypatch):
+    code = code_of(page)
+    if "import jax" in code:
+        pytest.importorskip("jax")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}
-    exec(compile(code_of(page), str(page), "exec"), names)
+    exec(compile(code, str(page), "exec"), names)
     for expression, least in LEARNED.get(page.stem, {}).items():
         assert np.mean(eval(expression, names)) >= least, expression
 

@@ -75,7 +75,12 @@ def test_the_readmes_listings_run(tmp_path):
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("README.md", "test"), ("BUILD.md", "lint"), ("BUILD.md", "docs")],
+    [
+        ("README.md", "test"),
+        ("BUILD.md", "jax"),
+        ("BUILD.md", "lint"),
+        ("BUILD.md", "docs"),
+    ],
 )
 def test_the_workflow_runs_the_pages_commands(page, name):
     workflow = (REPOSITORY / ".github" / "workflows" / "tests.yml").read_text()

@@ -5,6 +5,7 @@ tfrl list settings           presets: settings for environments
 tfrl list settings ppo       presets of an algorithm
 tfrl list environments       environments of the installed extras
 tfrl list environments cart  those whose names have these letters
+tfrl list environments pgx/  those of a library in JAX
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
     "brax": ("brax", "brax/ant"),
+    "craftax": ("craftax", "craftax/Craftax-Classic-Symbolic-v1"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
     "gymnax": ("gymnax", "gymnax/Breakout-MinAtar"),
     "jumanji": ("jumanji", "jumanji/Snake-v1"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
+    "navix": ("navix", "navix/Navix-DoorKey-5x5-v0"),
+    "pgx": ("pgx", "pgx/2048"),
+    "playground": ("mujoco_playground", "playground/CheetahRun"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),
+    "xland": ("xminigrid", "xland/MiniGrid-DoorKey-5x5"),
 }
 
 
@@ -107,12 +113,22 @@ def _environments(letters: str) -> list[str]:
 
     from tfrl.bandits.environments import loading as bandit_loading
     from tfrl.environments import extras
+    from tfrl.environments.native.jax_environments import libraries
 
-    lines = sorted(
-        name
-        for name in (*gymnasium.registry, *bandit_loading.names())
-        if letters.lower() in name.lower()
-    )
+    names = [*gymnasium.registry, *bandit_loading.names()]
+    in_jax = [x for x in libraries.LIBRARIES if extras.is_installed(x.module)]
+    chosen = [x for x in in_jax if letters.startswith(x.prefix)]
+    for library in chosen:
+        from tfrl.environments.native.jax_environments import loading
+
+        names += loading.names(library)
+    lines = sorted(name for name in names if letters.lower() in name.lower())
+    # Their names take seconds, in which they are imported.
+    if in_jax and not chosen:
+        rows = [
+            (f"{x.prefix}...", f"tfrl list environments {x.prefix}") for x in in_jax
+        ]
+        lines += ["", "In JAX:", *_table(rows)]
     missing = [
         (f"pip install 'tfrl[{extra}]'", example)
         for extra, (module, example) in _EXTRAS.items()

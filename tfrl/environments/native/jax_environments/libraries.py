@@ -5,8 +5,12 @@ A library is imported only where one of its names is used.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import functools
+import io
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -49,6 +53,7 @@ class Library:
       make: Takes a name without the prefix, and makes the environment.
       names: Returns the names, without the prefix.
       films: Whether it draws its states.
+      others: What its environments are that have no name here, for errors.
     """
 
     prefix: str
@@ -57,6 +62,7 @@ class Library:
     make: Callable[[str], Made]
     names: Callable[[], Iterable[str]]
     films: bool = False
+    others: str = ""
 
     def require(self) -> None:
         """Raises an ImportError that says what to install, if it is missing."""
@@ -72,10 +78,11 @@ class Library:
         known = sorted(self.names())
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:3]
+            others = f" The others {self.others}." if self.others else ""
             raise ValueError(
                 f"environment: got {self.prefix + name!r}, expected one of "
                 f"{len(known)} names; did you mean "
-                f"{' or '.join(self.prefix + each for each in near)}?"
+                f"{' or '.join(self.prefix + each for each in near)}?{others}"
             )
 
 
@@ -189,8 +196,222 @@ def _jumanji_names() -> Iterable[str]:
     return jumanji.registered_environments()
 
 
+_CRAFTAX = ("Symbolic", "Pixels", "Classic-Symbolic", "Classic-Pixels")
+_TILE = 16  # The pixels of a cell in Craftax's pictures.
+
+
+def _make_craftax(name: str) -> Made:
+    import jax
+
+    # It prints which textures it reads.
+    with contextlib.redirect_stdout(io.StringIO()):
+        from craftax.craftax_env import make_craftax_env_from_name
+
+        if "Classic" in name:
+            from craftax.craftax_classic import renderer
+        else:
+            from craftax.craftax import renderer
+        environment = make_craftax_env_from_name(name, auto_reset=False)
+    params = environment.default_params
+    # It has one end for a death and for the limit, which is a truncation here.
+    without_limit = params.replace(max_timesteps=np.iinfo(np.int32).max)
+    return of_gymnax(environment, without_limit)._replace(
+        max_episode_steps=params.max_timesteps,
+        render=jax.jit(renderer.make_craftax_pixel_renderer(_TILE)),
+    )
+
+
+def _craftax_names() -> Iterable[str]:
+    return [f"Craftax-{kind}-v1" for kind in _CRAFTAX]
+
+
+_PIXELS = 4  # The pixels in place of one of NAVIX's small pictures.
+
+
+def _make_navix(name: str) -> Made:
+    import jax
+    import navix
+    from navix.entities import EntityIds
+    from navix.rendering.cache import RenderingCache
+
+    environment = navix.make(name)
+    no_pictures = RenderingCache(np.zeros(0, np.uint8))
+
+    def observed(time_step: Any) -> tuple[Any, Any]:
+        # Without a picture of each cell in the state, which only films need.
+        state = time_step.state.replace(cache=no_pictures)
+        return time_step.replace(state=state), time_step.observation
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        return observed(environment.reset(key))
+
+    def step(key: Any, time_step: Any, action: Any) -> forms.Step:
+        del key  # The state has one.
+        after = environment._step(time_step, action)  # Its `step` resets by itself.
+        ends = after.is_termination(), after.is_truncation()
+        return forms.Step(*observed(after), after.reward, *ends)
+
+    @jax.jit
+    def render(time_step: Any) -> Any:
+        state = time_step.state
+        pictures = RenderingCache.init(state.grid)
+        picture = navix.observations.rgb(state.replace(cache=pictures))
+        return picture.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
+
+    return Made(
+        forms.Rules(reset, step, draws=False),
+        discrete(len(environment.action_set)),
+        # Its space ends at 8, and the player is 10.
+        (0, int(EntityIds.PLAYER)),
+        environment.max_steps,
+        render,
+    )
+
+
+def _navix_names() -> Iterable[str]:
+    import navix
+
+    return navix.registry()
+
+
+def _make_xland(name: str) -> Made:
+    import xminigrid
+    from xminigrid.core import constants
+
+    environment, params = xminigrid.make(name)
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        time_step = environment.reset(params, key)
+        return time_step, time_step
+
+    def step(state: Any, action: Any) -> tuple[Any, Any]:
+        time_step = environment.step(params, state, action)
+        return time_step, time_step
+
+    return Made(
+        forms.dm_env(types.SimpleNamespace(reset=reset, step=step)),
+        discrete(environment.num_actions(params)),
+        # Tiles and colours.
+        (0, (constants.NUM_TILES - 1, constants.NUM_COLORS - 1)),
+        params.max_steps,
+        lambda time_step: environment.render(params, time_step),
+    )
+
+
+def _xland_names() -> Iterable[str]:
+    import xminigrid
+
+    # The others have neither goal nor rules before one chooses them.
+    names = xminigrid.registered_environments()
+    return [name for name in names if name.startswith("MiniGrid-")]
+
+
+_MINATAR = "minatar-"
+
+
+def _make_pgx(name: str) -> Made:
+    import pgx
+
+    environment = pgx.make(name)
+    # All actions of MinAtar's games are legal.
+    has_mask = not name.startswith(_MINATAR)
+
+    def observed(state: Any) -> tuple[Any, Any]:
+        if not has_mask:
+            return state, state.observation
+        mask = state.legal_action_mask
+        return state, {"observation": state.observation, "action_mask": mask}
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        return observed(environment.init(key))
+
+    def step(key: Any, state: Any, action: Any) -> forms.Step:
+        after = environment.step(state, action, key)
+        [reward] = after.rewards
+        return forms.Step(*observed(after), reward, after.terminated, after.truncated)
+
+    return Made(forms.Rules(reset, step), discrete(environment.num_actions))
+
+
+def _pgx_names() -> Iterable[str]:
+    import pgx
+
+    games = pgx.available_envs()
+    return [name for name in games if name == "2048" or name.startswith(_MINATAR)]
+
+
+def _make_playground(name: str) -> Made:
+    from tfrl.environments.gymnasium import headless
+
+    headless.prepare_mujoco()
+    from mujoco_playground import registry
+
+    # Its default is "warp", kernels for CUDA that only JAX can call.
+    environment = registry.load(name, config_overrides={"impl": "jax"})
+    return Made(
+        forms.brax(environment),
+        array_spec.BoundedArraySpec(
+            (environment.action_size,), np.float32, -1, 1, name="action"
+        ),
+        max_episode_steps=registry.get_default_config(name).episode_length,
+        render=_mujoco_renderer(environment.mj_model),
+    )
+
+
+def _playground_names() -> Iterable[str]:
+    from mujoco_playground import registry
+
+    return registry.ALL_ENVS
+
+
+def _mujoco_renderer(model: Any) -> Callable[[Any], Any]:
+    """Returns a function that draws a state which has MuJoCo's `data`."""
+    import mujoco
+
+    renderer = functools.cache(lambda: mujoco.Renderer(model))
+
+    def render(state: Any) -> Any:
+        data = mujoco.MjData(model)
+        for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
+            getattr(data, name)[:] = getattr(state.data, name)
+        mujoco.mj_forward(model, data)
+        renderer().update_scene(data)
+        return renderer().render()
+
+    return render
+
+
 LIBRARIES = (
     Library("gymnax/", "gymnax", "gymnax", _make_gymnax, _gymnax_names),
     Library("brax/", "brax", "brax", _make_brax, _brax_names),
     Library("jumanji/", "jumanji", "jumanji", _make_jumanji, _jumanji_names),
+    Library(
+        "craftax/", "craftax", "craftax", _make_craftax, _craftax_names, films=True
+    ),
+    Library("navix/", "navix", "navix", _make_navix, _navix_names, films=True),
+    Library(
+        "xland/",
+        "xminigrid",
+        "xminigrid",
+        _make_xland,
+        _xland_names,
+        films=True,
+        others="have no goal before one is chosen, as a parameter for native.from_jax",
+    ),
+    Library(
+        "pgx/",
+        "pgx",
+        "pgx",
+        _make_pgx,
+        _pgx_names,
+        others="are games of several players, and an agent here plays alone",
+    ),
+    Library(
+        "playground/",
+        "mujoco_playground",
+        "playground",
+        _make_playground,
+        _playground_names,
+        films=True,
+    ),
 )

@@ -697,6 +697,13 @@ DM_CONTROL_STEP_LIMIT = "_step_limit"
 GYMNASIUM_STEP_LIMIT = "_max_episode_steps"
 
 
+# --- Environments in JAX.
+
+# The registry of `brax.envs`, and the named parts of a `Spec` of Jumanji.
+BRAX_REGISTRY = "_envs"
+JUMANJI_PARTS = "_specs"
+
+
 # --- Atari games.
 
 

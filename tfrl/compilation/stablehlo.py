@@ -29,6 +29,10 @@ _PLATFORMS = {"CPU": "cpu", "GPU": "cuda"}
 _functions: weakref.WeakValueDictionary[bytes, Function] = weakref.WeakValueDictionary()
 
 
+class UnusableProgramError(ValueError):
+    """A program that TensorFlow cannot use; the text says why."""
+
+
 class Program(NamedTuple):
     """A program for a number of members.
 

@@ -98,6 +98,16 @@ def test_fields_are_checked(changes, error, message):
             r"step\(...\).terminated: got float32 \(3,\), expected bool \(3,\); cor",
         ),
         (
+            {"step": returning(truncated=lambda state: state[:, 0])},
+            ValueError,
+            r"step\(...\).truncated: got float32 \(3,\), expected bool \(3,\); cor",
+        ),
+        (
+            {"restart": lambda state, needed, random: state[:1]},
+            ValueError,
+            r"restart\(...\): got float32 \(1, 2\), expected float32 \(3, 2\); cor",
+        ),
+        (
             {"observe": lambda state: state[:, :1]},
             ValueError,
             r"observe\(state\): got float32 \(3, 1\), expected float32 \(3, 2\); cor",

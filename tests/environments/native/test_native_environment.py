@@ -10,6 +10,7 @@ from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
+from tfrl.utils import nest_utils
 
 FIRST, MID, LAST = 0, 1, 2
 
@@ -163,6 +164,46 @@ def test_a_termination_at_the_time_limit_is_a_termination():
     environment.reset()
     time_step = environment.step([3])
     assert (int(time_step.step_type[0]), float(time_step.discount[0])) == (LAST, 0.0)
+
+
+def test_dynamics_may_truncate_themselves():
+    def step(state, action, random):
+        outcome = countdown().step(state, action, random)
+        return outcome._replace(truncated=outcome.reward > 1)
+
+    dynamics = dataclasses.replace(countdown(), step=step)
+    environment = native.NativeEnvironment(dynamics, 3)
+    environment.reset()
+    steps = [environment.step([1, 2, 3]) for _ in range(3)]
+    # The last one terminates, too.
+    assert np.stack([x.step_type for x in steps]).tolist() == [
+        [MID, LAST, LAST],
+        [MID, FIRST, FIRST],
+        [LAST, LAST, LAST],
+    ]
+    assert np.stack([x.discount for x in steps]).tolist() == [
+        [1, 1, 0],
+        [1, 1, 1],
+        [0, 1, 0],
+    ]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_restart_of_the_members_that_need_it_changes_no_number(jit_compile):
+    def restart(state, needed, random):
+        return nest_utils.where(needed, corridor(4).initial(random), state)
+
+    restarting = dataclasses.replace(corridor(4), restart=restart)
+    plain, other = (
+        native.NativeEnvironment(dynamics, 5, seed=2)
+        for dynamics in (corridor(4), restarting)
+    )
+    for environment in (plain, other):
+        step = tf.function(environment.step, jit_compile=jit_compile, autograph=False)
+        environment.reset()
+        for _ in range(9):
+            step({"left": tf.constant([0, 1, 0, 0, 1])})
+    assert_equal(plain.get_state(), other.get_state())
 
 
 def test_a_reset_interrupts_every_member():
@@ -334,7 +375,7 @@ def test_dynamics_can_be_vectorized_once_more(name):
 
     def run(random):
         outcome = dynamics.step(dynamics.initial(random), action, tf.zeros([3, 0]))
-        return *outcome, dynamics.observation(outcome.state)
+        return *outcome[:3], dynamics.observation(outcome.state)
 
     # One vectorised check, without a loop over the four.
     at_once = tf.vectorized_map(run, randoms, fallback_to_while_loop=False)

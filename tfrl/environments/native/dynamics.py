@@ -57,10 +57,6 @@ class Dynamics:
       num_initial_randoms: The number of random numbers for each member in `initial`,
         and in `restart`.
       num_step_randoms: The number of random numbers for each member in `step`.
-      restart: `restart(state, needed, random) -> state` begins an episode of the
-        members of which `needed`, bool `[B]`, is true, by the random numbers of
-        `initial`, and leaves the others. It serves dynamics whose `initial` takes long;
-        None computes `initial` of all members at every step, and selects.
       observe: `observe(state) -> observation`, `[B, ...]`; None observes the state.
       max_episode_steps: The number of steps after which an episode is truncated; None
         for no limit.
@@ -74,6 +70,10 @@ class Dynamics:
       is_bandit: Whether each step is a whole round: the next state is the state of the
         next round, and `step` says that all members have terminated; see
         `TFEnvironment.is_bandit`.
+      restart: `restart(state, needed, random) -> state` begins an episode of the
+        members of which `needed`, bool `[B]`, is true, by the random numbers of
+        `initial`, and leaves the others. It serves dynamics whose `initial` takes long;
+        None computes `initial` of all members at every step, and selects.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -86,12 +86,12 @@ class Dynamics:
     action_spec: Any
     num_initial_randoms: int
     num_step_randoms: int = 0
-    restart: Callable[[Any, tf.Tensor, tf.Tensor], Any] | None = None
     observe: Callable[[Any], Any] | None = None
     max_episode_steps: int | None = None
     render: Callable[[Any], Any] | None = None
     compute_reward: Callable[[Any, Any], Any] | None = None
     is_bandit: bool = False
+    restart: Callable[[Any, tf.Tensor, tf.Tensor], Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("initial", "step"):

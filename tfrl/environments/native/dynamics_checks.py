@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import stablehlo
 from tfrl.environments.native import dynamics as dynamics_lib
 from tfrl.specs import matching, tensor_spec
 from tfrl.utils import nest_utils
@@ -111,6 +112,8 @@ def _trace(name: str, function: Callable[..., Any], *specs: Any) -> Any:
         # AutoGraph is off, because a Python branch on a tensor cannot choose for each
         # member.
         traced = tf.function(function, autograph=False).get_concrete_function(*specs)
+    except stablehlo.UnusableProgramError:
+        raise
     except Exception as error:
         raise ValueError(
             f"{name}: got {type(error).__name__} ({_first_line(error)}), expected a "

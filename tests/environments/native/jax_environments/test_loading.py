@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfrl
+from tfrl import train
 from tfrl.environments import native, suites
 
 jax = pytest.importorskip("jax")
@@ -207,12 +209,12 @@ def test_a_missing_library_says_what_to_install(monkeypatch):
 COLD_AND_WARM = """
 import sys
 import tfrl
-dqn = tfrl.PPO(
-    "gymnax/CartPole-v1", seed=0, num_envs=2, collect_sequence_length=4,
-    num_epochs=1, actor_fc_layer_params=(4,), value_fc_layer_params=(4,),
+ppo = tfrl.PPO(
+    "gymnax/CartPole-v1", seed=0, num_envs=2, collect_steps_per_iteration=4,
+    num_epochs=1, minibatch_size=4, fc_layer_params=(4,),
 )
-dqn.learn(8, progress=False)
-print("jax" in sys.modules, dqn.loop.info().environment_steps)
+ppo.learn(8, progress=False)
+print("jax" in sys.modules, ppo.loop.info().environment_steps)
 """
 
 
@@ -233,3 +235,32 @@ def test_a_warm_start_imports_no_jax(tmp_path):
         printed.append(ended.stdout.split()[-2:])
     assert [x for x, _ in printed] == ["True", "False"]
     assert printed[0][1] == printed[1][1] != "0"
+
+
+def swept_loop(seed):
+    environment, arguments = counters.MADE["gymnax"]
+    dynamics = native.from_jax(
+        environment,
+        "gymnax",
+        action_spec=counters.ACTION,
+        max_episode_steps=9,
+        **arguments,
+    )
+    small = {"collect_steps_per_iteration": 4, "minibatch_size": 6, "num_epochs": 1}
+    ppo = tfrl.PPO(dynamics, seed=seed, num_envs=3, fc_layer_params=(4,), **small)
+    return ppo.build()
+
+
+@pytest.mark.slow
+def test_the_runs_of_a_sweep_train_as_alone():
+    result = train.sweep(
+        swept_loop, [0, 1], num_iterations=3, eval_interval=3, num_eval_episodes=2
+    )
+    for seed in (0, 1):
+        swept, alone = result.restore(seed), swept_loop(seed)
+        alone.run(3)
+        assert swept.info()[:4] == alone.info()[:4]
+        for one, other in zip(
+            swept.agent.variables(), alone.agent.variables(), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-5)

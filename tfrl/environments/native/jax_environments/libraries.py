@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrl.compilation import internals
 from tfrl.environments import extras
 from tfrl.environments.native.jax_environments import forms
 from tfrl.specs import array_spec
@@ -161,7 +162,7 @@ def _make_brax(name: str) -> Made:
 def _brax_names() -> Iterable[str]:
     from brax import envs
 
-    return envs._envs
+    return internals.look_up(envs, internals.BRAX_REGISTRY)
 
 
 def _make_jumanji(name: str) -> Made:
@@ -182,7 +183,7 @@ def _action_of_jumanji(spec: Any) -> Any:
 
 
 def _bounds_of_jumanji(spec: Any) -> Any:
-    parts = getattr(spec, "_specs", None)
+    parts = getattr(spec, internals.JUMANJI_PARTS, None)
     if parts:
         return {name: _bounds_of_jumanji(part) for name, part in parts.items()}
     if hasattr(spec, "minimum"):

@@ -36,6 +36,7 @@ class _Facts(NamedTuple):
     Attributes:
       observation_spec: The nest of tensor specs of an observation.
       action_spec: The nest of tensor specs of an action.
+      state: The dtype's name and the shape of each leaf of the flat state of a member.
       observed: For each leaf of an observation, its place in the flat state.
       draws: Whether a step uses random numbers.
       max_episode_steps: The limit of episodes, or None.
@@ -44,6 +45,7 @@ class _Facts(NamedTuple):
 
     observation_spec: Any
     action_spec: Any
+    state: list[tuple[str, list[int]]]
     observed: list[int]
     draws: bool
     max_episode_steps: int | None
@@ -81,6 +83,7 @@ class _Source:
         facts = _Facts(
             _bounded(traced.observation_spec, made.observation_bounds),
             tensor_spec.from_spec(made.action_spec),
+            traced.state,
             traced.observed,
             made.rules.draws,
             made.max_episode_steps,
@@ -227,7 +230,12 @@ def from_jax(
 
 def _dynamics(source: _Source) -> dynamics_lib.Dynamics:
     facts = source.facts()
-    initial, step, restart = map(source.function, ("initial", "step", "restart"))
+    step, restart = map(source.function, ("step", "restart"))
+
+    def initial(random: tf.Tensor) -> Any:
+        members = random.shape[0]
+        empty = [tf.zeros([members, *shape], dtype) for dtype, shape in facts.state]
+        return tuple(restart(tf.fill([members], True), random, *empty))
 
     def outcome(state: Any, action: Any, random: tf.Tensor) -> dynamics_lib.Outcome:
         drawn = [random] * facts.draws
@@ -241,7 +249,7 @@ def _dynamics(source: _Source) -> dynamics_lib.Dynamics:
         )
 
     return dynamics_lib.Dynamics(
-        initial=lambda random: tuple(initial(random)),
+        initial=initial,
         step=outcome,
         restart=lambda state, needed, random: tuple(restart(needed, random, *state)),
         observe=observe,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import sys
 import types
@@ -102,6 +103,7 @@ class Traced:
     """Rules whose shapes are known, and that can be lowered for any number of members.
 
     Attributes:
+      state: The dtype's name and the shape of each leaf of the flat state of a member.
       observation_spec: The nest of array specs of an observation, without bounds.
       observed: For each of its leaves, its place in the flat state.
     """
@@ -141,7 +143,6 @@ class Traced:
             _check_like(jax, "state", after.state, state)
             _check_like(jax, "observation", after.observation, observation)
             _check_scalars(after)
-            shapes = jax.tree.leaves(observation)
         number = len(self._state.generators)
         # Where a state holds its observation, as Brax's does, it is kept once.
         at_reset, at_step = shared
@@ -151,6 +152,10 @@ class Traced:
             number + self._apart.index(i) if place is None else place
             for i, place in enumerate(places)
         ]
+        with session() as jax:
+            flat = jax.eval_shape(self._flat, state, observation)
+        self.state = [(x.dtype.name, list(x.shape)) for x in flat]
+        shapes = jax.tree.leaves(observation)
         nest = _as_nest(self._seen.treedef.unflatten(map(_Leaf, range(len(places)))))
         self.observed = [places[i] for i in tf.nest.flatten(nest)]
         self.observation_spec = tf.nest.map_structure(
@@ -166,11 +171,11 @@ class Traced:
         """Lowers a function.
 
         Args:
-          name: "initial" takes random numbers, float32 `[B, KEY_SIZE]`, and returns the
-            flat state. "step" takes these if the rules draw, the flat state and the
-            flat action, and returns the flat state, the rewards, float32 `[B]`, and
-            bools `[B]`: terminated, truncated. "restart" takes a bool `[B]`, random
-            numbers and the flat state; it begins an episode of the members chosen.
+          name: "restart" takes a bool `[B]`, random numbers, float32 `[B, KEY_SIZE]`,
+            and the flat state; it returns the flat state in which the members chosen
+            begin an episode. "step" takes random numbers if the rules draw, the flat
+            state and the flat action, and returns the flat state, the rewards, float32
+            `[B]`, and bools `[B]`: terminated, truncated.
           members: The number of members, `B`.
           platform: "cpu" or "cuda".
 
@@ -179,29 +184,22 @@ class Traced:
             libraries' versions do not fit each other.
         """
         with session() as jax:
-            random = jax.ShapeDtypeStruct((members, KEY_SIZE), np.float32)
-            state = jax.eval_shape(self._initial, random)
-            arguments: list[Any] = [random]
-            if name == "step":
-                actions = tf.nest.flatten(self._action_spec)
-                arguments = [random] * self._rules.draws + list(state)
-                arguments += [
-                    jax.ShapeDtypeStruct((members, *x.shape), x.dtype) for x in actions
+
+            def specs(*leaves: Any) -> list[Any]:
+                return [
+                    jax.ShapeDtypeStruct((members, *shape), dtype)
+                    for dtype, shape in leaves
                 ]
-            elif name == "restart":
-                needed = jax.ShapeDtypeStruct((members,), bool)
-                arguments = [needed, random, *state]
-            functions = {
-                "initial": self._initial,
-                "step": self._step,
-                "restart": self._restart,
-            }
-            return _lower(jax, functions[name], arguments, platform)
 
-    def _initial(self, random: Any) -> list[Any]:
-        import jax
-
-        return jax.vmap(self._begin)(_keys(random))
+            random = specs((np.float32, (KEY_SIZE,)))
+            state = specs(*self.state)
+            if name == "restart":
+                inputs = [*specs((bool, ())), *random, *state]
+                return _lower(jax, self._restart, inputs, platform)
+            actions = tf.nest.flatten(self._action_spec)
+            inputs = random * self._rules.draws + state
+            inputs += specs(*((x.dtype, x.shape) for x in actions))
+            return _lower(jax, self._step, inputs, platform)
 
     def _step(self, *inputs: Any) -> list[Any]:
         import jax
@@ -216,16 +214,27 @@ class Traced:
         )
 
     def _restart(self, needed: Any, random: Any, *leaves: Any) -> list[Any]:
-        """Resets one member after the other, so that others cost nothing."""
+        """Resets some members at a time, until none is left that needs it.
+
+        Of `B` members of which `n` need it, about `n + sqrt(B)` are computed, and none
+        if `n` is 0.
+        """
         import jax
         import jax.numpy as jnp
 
+        members = needed.shape[0]
+        at_once = math.isqrt(members - 1) + 1
+
         def body(carry: Any) -> Any:
             needed, leaves = carry
-            member = jnp.argmax(needed)
-            new = self._begin(_keys(random[member][None])[0])
-            leaves = [x.at[member].set(y) for x, y in zip(leaves, new, strict=True)]
-            return needed.at[member].set(False), leaves
+            # What lies behind the last member is dropped.
+            (chosen,) = jnp.nonzero(needed, size=at_once, fill_value=members)
+            new = jax.vmap(self._begin)(_keys(random.at[chosen].get(mode="clip")))
+            leaves = [
+                x.at[chosen].set(y, mode="drop")
+                for x, y in zip(leaves, new, strict=True)
+            ]
+            return needed.at[chosen].set(False, mode="drop"), leaves
 
         return jax.lax.while_loop(
             lambda carry: jnp.any(carry[0]), body, (needed, list(leaves))
@@ -393,22 +402,21 @@ def _lower(
         tf.TensorSpec(x.shape, tf.as_dtype(x.dtype))
         for x in jax.tree.leaves(traced.out_info)
     ]
-    unknown: list[str] = []
-    for each in (platform, _WITHOUT_LIBRARIES):
-        text = traced.lower(lowering_platforms=(each,)).as_text()
-        unknown = unknown or stablehlo.unknown_calls(text)
-        if not stablehlo.unknown_calls(text):
-            break
-    else:
-        raise ValueError(
-            f"environment: got calls of {', '.join(unknown)}, which only JAX has, "
-            "expected operations that TensorFlow's XLA knows; remove callbacks and "
-            "jax.debug, and replace kernels and linear algebra of JAX's libraries."
-        )
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    if unknown := stablehlo.unknown_calls(text):
+        # JAX itself refuses some programs for another platform, such as callbacks.
+        with contextlib.suppress(Exception):
+            text = traced.lower(lowering_platforms=(_WITHOUT_LIBRARIES,)).as_text()
+        if stablehlo.unknown_calls(text):
+            raise stablehlo.UnusableProgramError(
+                f"environment: got calls of {', '.join(unknown)}, which only JAX has, "
+                "expected operations that TensorFlow's XLA knows; remove callbacks and "
+                "jax.debug, and replace kernels and linear algebra of libraries."
+            )
     program = stablehlo.Program(text, tuple(specs))
     arguments = [tf.TensorSpec(x.shape, tf.as_dtype(x.dtype)) for x in inputs]
     if reason := stablehlo.obstacle(program, arguments):
-        raise ValueError(
+        raise stablehlo.UnusableProgramError(
             f"jax: got release {jax.__version__}, whose programs TensorFlow "
             f"{tf.__version__} cannot read ({reason.strip().splitlines()[0]}), "
             "expected one of about the same age; install jax 0.10."

@@ -15,28 +15,37 @@ import pytest
 import tfrl
 from tests.forks import REPOSITORY
 from tfrl.algorithms import comparing, registry
-from tfrl.command import sweep
+from tfrl.command import parsing, sweep, train
 from tfrl.experiments import children
 from tfrl.system import directory_lock
 
 
-def test_settings_with_several_values_are_taken_from_the_command_line():
-    words = [
-        "--env=A,B",
-        "--gamma=0.9,0.99",
-        "-fc_layer_params=(8,),(8, 8)",
-        "--batch_size=64",
-        "--conv_layer_params=((32, 8, 4), (64, 4, 2))",
-    ]
-    assert sweep.take_values(words, registry.find("ddqn")) == {
-        "gamma": ["0.9", "0.99"],
-        "fc_layer_params": ["(8,)", "(8, 8)"],
+def test_settings_may_have_several_values():
+    kind = registry.find("ddqn")
+    given = train.define_flags(kind)
+    parsing.allow_several(given, kind.run_fields())
+    given(
+        [
+            "tfrl",
+            "--env=A,B",
+            "--gamma",
+            "0.9,0.99",
+            "-fc_layer_params=(8,),(8, 8)",
+            "--batch_size=64",
+            "--conv_layer_params=((32, 8, 4), (64, 4, 2))",
+        ]
+    )
+    assert parsing.several(given) == {
+        "gamma": {"0.9": 0.9, "0.99": 0.99},
+        "fc_layer_params": {"(8,)": (8,), "(8, 8)": (8, 8)},
     }
-    assert words[1:3] == ["--gamma=0.9", "--fc_layer_params=(8,)"]
-    assert words[3:] == [
-        "--batch_size=64",
-        "--conv_layer_params=((32, 8, 4), (64, 4, 2))",
-    ]
+    assert parsing.typed(given) == {
+        "env": "A,B",
+        "gamma": 0.9,
+        "fc_layer_params": (8,),
+        "batch_size": 64,
+        "conv_layer_params": ((32, 8, 4), (64, 4, 2)),
+    }
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ _PATIENCE = 60.0  # Seconds for it to end.
 
 
 class ServerProcess:
-    """A replay server that was started by the command `tfrl-replay-server`."""
+    """A replay server that was started by the command `tfrl replay-server`."""
 
     def __init__(self, folder: pathlib.Path, port: int = 0, max_size: int = 100_000):
         """Starts the server.
@@ -28,7 +28,7 @@ class ServerProcess:
         self._log = folder / "server.log"
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "tfrl.replay_service.server_command"),
+                *(sys.executable, "-m", "tfrl", "replay-server"),
                 *(f"--port={port}", f"--checkpoint_path={folder / 'checkpoints'}"),
                 *tables,
             ],

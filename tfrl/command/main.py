@@ -50,7 +50,7 @@ COMMANDS = {
     "migrate": "tfrl.command.migrate",
     "list": "tfrl.command.listing",
     "cache": "tfrl.command.cache",
-    "replay-server": "tfrl.replay_service.server_command",
+    "replay-server": "tfrl.command.replay_server",
     "completion": "tfrl.command.main:completion",
 }
 # The commands whose first word is an algorithm.

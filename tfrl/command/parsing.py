@@ -15,10 +15,11 @@ from typing import Any, Final
 from absl import flags
 
 from tfrl.algorithms import other_words
-from tfrl.command import errors
 from tfrl.environments import suites
 
 _WIDTH = 88  # Of the help.
+# A value up to a comma outside of parentheses, which may hold others.
+_VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 
 class _TupleParser(flags.ArgumentParser[Any]):
@@ -46,6 +47,28 @@ class _OptionalParser(flags.FloatParser):
     def parse(self, argument: Any) -> Any:
         """Returns the number or None; raises a ValueError for another value."""
         return self.NOTHING if argument == "None" else super().parse(argument)
+
+
+class _SeveralParser(flags.ArgumentParser[Any]):
+    """Parses values with commas between them: a dictionary by their texts."""
+
+    def __init__(self, flag: flags.Flag) -> None:
+        """Takes the parser of a flag, for one value."""
+        self._name, self._one = flag.name, flag.parser
+        self.syntactic_help = flag.parser.syntactic_help
+
+    def parse(self, argument: str) -> dict[str, Any]:
+        """Returns the values; raises an error that names the wrong one."""
+        texts = _VALUE.findall(argument)
+        values = {}
+        for text in texts if len(texts) > 1 else [argument]:
+            try:
+                values[text] = _value(self._one.parse(text))
+            except (TypeError, ValueError) as error:
+                raise flags.IllegalFlagValueError(
+                    f"flag --{self._name}={text}: {error}"
+                ) from None
+        return values
 
 
 def new(**texts: str) -> flags.FlagValues:
@@ -116,38 +139,40 @@ def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None
         flags.DEFINE(parser, name, None, text, given, serializer)
 
 
+def allow_several(given: flags.FlagValues, names: Iterable[str]) -> None:
+    """Lets some flags have several values; see `several`."""
+    for name in names:
+        given[name].parser = _SeveralParser(given[name])
+
+
 def import_suite(words: Sequence[str]) -> None:
     """Imports the module of the environment in some words; its suite may have options.
 
     Args:
       words: The words of a command.
     """
-    for word in words:
-        flag, _, name = word.partition("=")
-        if flag in ("--env", "-env"):
-            with contextlib.suppress(Exception):  # The run says what is wrong.
-                suites.find(name)
+    given = new(env="Its name.")
+    given.set_gnu_getopt()
+    with contextlib.suppress(Exception):  # The run says what is wrong.
+        given(["tfrl", *words], known_only=True)
+        if given.env:
+            suites.find(given.env)
 
 
 def typed(given: flags.FlagValues) -> dict[str, Any]:
-    """Returns the values that the command line gives, by flag."""
+    """Returns the values that the command line gives, by flag; the first of several."""
     return {name: _value(given[name].value) for name in given if given[name].present}
 
 
-def parse(given: flags.FlagValues, name: str, text: str) -> Any:
-    """Returns the value that a text has for a flag.
-
-    Raises:
-      ValueError: It has none.
-    """
-    try:
-        return _value(given[name].parser.parse(text))
-    except (TypeError, ValueError) as error:
-        told = f"flag --{name}={text}: {error}"
-        raise ValueError(errors.text_of_wrong_value(told, given)) from None
+def several(given: flags.FlagValues) -> dict[str, dict[str, Any]]:
+    """Returns the values of the flags that have several, by flag and by their texts."""
+    values = {name: given[name].value for name in sorted(given)}
+    return {k: x for k, x in values.items() if isinstance(x, dict) and len(x) > 1}
 
 
 def _value(parsed: Any) -> Any:
+    if isinstance(parsed, dict):
+        return next(iter(parsed.values()))
     return None if parsed is _OptionalParser.NOTHING else parsed
 
 

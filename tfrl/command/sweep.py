@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import os
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,59 +30,27 @@ from tfrl.train.runs import finished_runs, run_files
 if TYPE_CHECKING:
     from tfrl.algorithms.builder import Builder
 
-_SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
-# A value up to a comma outside of parentheses, which may hold others.
-_VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
-
-def main(kind: type[Builder], words: list[str]) -> None:
+def main(kind: type[Builder], words: Sequence[str]) -> None:
     """Trains the runs of an algorithm by the flags in some words, and compares them."""
     parsing.import_suite(words)
-    swept = take_values(words, kind)
     given = train_command.define_flags(kind)
+    parsing.allow_several(given, kind.run_fields())
     flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9.", flag_values=given)
     most = processors.number()
     parsing.add(given, "processes", most, "Most runs at a time, if in processes.")
     program.start(
         given,
         words,
-        lambda: _run(kind, given, swept),
+        lambda: _run(kind, given),
         lambda: train_command.help_text(kind, given, __doc__),
     )
 
 
-def take_values(words: list[str], kind: type[Builder]) -> dict[str, list[str]]:
-    """Returns the values of each setting that has several; leaves the first in `words`.
-
-    Args:
-      words: The command line, such as `["--gamma=0.9,0.99"]`, which becomes
-        `["--gamma=0.9"]`.
-      kind: The class of the algorithm.
-    """
-    found = {}
-    for i, word in enumerate(words):
-        setting = _SETTING.fullmatch(word)
-        if not setting or setting[1] not in kind.run_fields():
-            continue
-        values = _VALUE.findall(setting[2])
-        if len(values) > 1:
-            found[setting[1]] = values
-            words[i] = f"--{setting[1]}={values[0]}"
-    return found
-
-
-def _run(
-    kind: type[Builder], given: flags.FlagValues, swept: dict[str, list[str]]
-) -> None:
-    """Trains the runs, and writes and prints their comparison.
-
-    Args:
-      kind: The class of the algorithm.
-      given: The flags.
-      swept: The values of each setting that has several.
-    """
+def _run(kind: type[Builder], given: flags.FlagValues) -> None:
+    """Trains the runs, and writes and prints their comparison."""
     if given["seed"].present:
-        seed = given["seed"].value
+        seed = parsing.typed(given)["seed"]
         raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
     seeds = _seeds(given.seeds)
     first = train_command.recipe_of(kind, given)
@@ -92,17 +59,13 @@ def _run(
     name = paths.file_name(f"sweep_{kind.name}_{first.environment}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
     run_files.check_links(folder)
-    parsed = {
-        (name, text): parsing.parse(given, name, text)
-        for name, texts in swept.items()
-        for text in texts
-    }
+    swept = parsing.several(given)
     members = []
     for values, seed in itertools.product(itertools.product(*swept.values()), seeds):
         own = dict(zip(swept, values, strict=True))
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
         place = folder / "runs" / paths.file_name(label)
-        settings = {name: parsed[name, text] for name, text in own.items()}
+        settings = {name: swept[name][text] for name, text in own.items()}
         with log.silenced():
             recipe = first.changed(**settings, seed=seed)
         members.append(sweeps.Member(place, recipe))

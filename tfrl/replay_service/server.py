@@ -1,7 +1,7 @@
 """The replay server, which holds tables in a separate process.
 
 The server's process ends when `Server.stop` is called or its parent process ends. The
-command `tfrl-replay-server` starts an independent server.
+command `tfrl replay-server` starts an independent server.
 """
 
 from __future__ import annotations

@@ -378,7 +378,7 @@ def _same(given: Any, expected: bytes) -> bool:
 class EventLog:
     """Logs the events of one server: connections, refusals and checkpoints.
 
-    `tfrl-replay-server --verbosity=...` chooses the events that are printed. Anyone can
+    `tfrl replay-server --verbosity=...` chooses the events that are printed. Anyone can
     cause refusals, so their number per period is limited.
     """
 

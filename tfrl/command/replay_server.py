@@ -1,23 +1,36 @@
-"""The command `tfrl-replay-server`, which runs an independent replay server.
+"""Runs a replay server of its own, for writers and samplers on any host.
 
-    tfrl-replay-server --port 8000 --table name=experience,max_size=100000,min_size=1000
+    tfrl replay-server --port=8000 --table=name=experience,max_size=100000,min_size=1000
 
-A table of the command accepts any items. A program can start a server whose tables have
-signatures or other rate limiters:
+A --table, which accepts any items, is KEY=VALUE,... with the keys
+
+    name
+    max_size             1000000
+    sampler, remover     fifo, lifo, uniform, prioritized:EXPONENT, min_heap or
+                         max_heap; uniform and fifo
+    max_times_sampled    0, for no limit
+    min_size             the number of items needed for sampling; 1
+    samples_per_insert   makes writers and samplers wait for each other, as
+    error_buffer         error_buffer does; without it, they do not wait
+    kind                 queue or stack, each item of which is sampled once; only name
+                         and max_size go with it
+
+A program can start a server whose tables have signatures or other rate limiters:
 
     replay_service.Server([replay_service.Table(..., signature=spec)], port=8000).wait()
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from absl import flags
+
+from tfrl.command import parsing, program
 from tfrl.replay_service import item_selectors, rate_limiters, server_settings
 from tfrl.replay_service.checkpointers import DefaultCheckpointer
 from tfrl.replay_service.table import Table
@@ -32,47 +45,66 @@ _SETTINGS = (
     "tls_key",
     "seed",
 )
-_TABLE_HELP = """A table, as KEY=VALUE,... with the keys
-name;
-max_size (1000000);
-sampler and remover: fifo, lifo, uniform, prioritized:EXPONENT, min_heap or max_heap
-(uniform and fifo);
-max_times_sampled (0, no limit);
-min_size, the number of items needed for sampling (1);
-samples_per_insert and error_buffer, which make writers and samplers wait for each other
-(without samples_per_insert, they do not wait);
-kind: queue or stack. Each item of such a table is sampled once, and only the keys name
-and max_size go with kind. The flag can be repeated."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until SIGINT or SIGTERM; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    try:
-        config = make_config(options)
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
-    return _serve(config, options.verbosity)
+def main(words: Sequence[str]) -> None:
+    """Serves by the flags in some words, until SIGINT or SIGTERM."""
+    given = define_flags()
+    program.start(
+        given,
+        words,
+        lambda: _serve(make_config(given), given.verbosity),
+        lambda: parsing.help_text(__doc__, given, ["config"]),
+    )
 
 
-def make_config(options: argparse.Namespace) -> dict[str, Any]:
+def define_flags() -> flags.FlagValues:
+    """Returns the flags of the command."""
+    given = parsing.new(
+        host="Interface to listen on, by default localhost.",
+        token="Token that clients have to know; other users of this host can see "
+        "flags, so prefer the environment variable TFRL_REPLAY_TOKEN.",
+        checkpoint_path="Folder of checkpoints; starts from the last one.",
+        tls_certificate="PEM file of a certificate chain.",
+        tls_key="PEM file of its private key.",
+        config="Only for its error.",
+    )
+    flags.DEFINE_multi_string(
+        "table", None, "A table; give the flag once for each.", flag_values=given
+    )
+    for name, text in (
+        ("port", "Port to listen on, by default a free one."),
+        ("seed", "Seed of random choices."),
+    ):
+        flags.DEFINE_integer(name, None, text, flag_values=given)
+    parsing.add_choice(
+        given,
+        "verbosity",
+        "info",
+        ["debug", "info", "warning", "error"],
+        "What to log on stderr: info has connections and checkpoints, warning has "
+        "refused clients.",
+    )
+    return given
+
+
+def make_config(given: flags.FlagValues) -> dict[str, Any]:
     """Returns the server's configuration, made from the flags.
 
     Raises:
       OSError: If a directory cannot be used.
       ValueError: If a flag is invalid, or a file that it names cannot be used.
     """
-    if options.config is not None:
+    if given["config"].present:
         raise ValueError(
-            f"--config: got {options.config!r}, but the command reads no files; give "
+            f"--config: got {given.config!r}, but the command reads no files; give "
             "each table as --table KEY=VALUE,... and the other settings as flags, or "
             "start tables with signatures from a program: replay_service.Server(tables,"
             " port).wait()."
         )
-    settings = {name: getattr(options, name) for name in _SETTINGS}
+    settings = {name: given[name].value for name in _SETTINGS}
     server_settings.check(settings, where="--")
-    tables = [_make_table(text) for text in options.table or []]
+    tables = [_make_table(text) for text in given.table or []]
     if not tables:
         raise ValueError("no tables: give --table.")
     names = [table.name for table in tables]
@@ -95,7 +127,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _serve(config: Mapping[str, Any], verbosity: str) -> int:
+def _serve(config: Mapping[str, Any], verbosity: str) -> None:
     # This imports the server, which takes time that --help should not need.
     from tfrl.replay_service.engine.serving import main as engine
 
@@ -113,43 +145,8 @@ def _serve(config: Mapping[str, Any], verbosity: str) -> int:
         address = addresses.join(config["host"], port)
         print(f"Replay server at {address}, tables: {names}", flush=True)
 
-    try:
-        engine.serve(config, announce, signals=True)
-    except (OSError, ValueError) as error:
-        print(f"tfrl-replay-server: error: {error}", file=sys.stderr)
-        return 1
+    engine.serve(config, announce, signals=True)
     print("Replay server ended.", flush=True)
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tfrl-replay-server",
-        description="Serves replay tables to writers and samplers on any host.",
-    )
-    parser.add_argument("--config", help=argparse.SUPPRESS)  # Only for its error.
-    parser.add_argument("--table", action="append", metavar="K=V,...", help=_TABLE_HELP)
-    parser.add_argument("--host", help="interface to listen on (localhost)")
-    parser.add_argument("--port", type=int, help="port to listen on (a free one)")
-    parser.add_argument(
-        "--token",
-        help="token that clients have to know; other users of this host can see flags, "
-        "so prefer the environment variable TFRL_REPLAY_TOKEN",
-    )
-    parser.add_argument(
-        "--checkpoint_path", help="directory of checkpoints; starts from the last one"
-    )
-    parser.add_argument("--tls_certificate", help="PEM file of a certificate chain")
-    parser.add_argument("--tls_key", help="PEM file of its private key")
-    parser.add_argument(
-        "--verbosity",
-        choices=("debug", "info", "warning", "error"),
-        default="info",
-        help="what to log on stderr: info has connections and checkpoints, warning "
-        "has refused clients (info)",
-    )
-    parser.add_argument("--seed", type=int, help="seed of random choices")
-    return parser
 
 
 _TEXTS = {"name", "kind", "sampler", "remover"}
@@ -246,7 +243,3 @@ def _selector(text: str) -> item_selectors.ItemSelector:
                 f"sampler, remover: got {exponent!r}, expected a number."
             ) from None
     return item_selectors.from_config(config)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The command that starts a server of its own."""
+"""The command that starts a replay server of its own."""
 
 import pathlib
 import re
@@ -9,24 +9,23 @@ import sys
 import numpy as np
 import pytest
 
-from tfrl.replay_service import (
-    item_selectors,
-    rate_limiters,
-    server_command,
-)
+from tfrl.command import replay_server
+from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import connection
 
-# See test_server.py.
-DATA = pathlib.Path(__file__).parent / "data"
+# See tests/replay_service/test_server.py.
+DATA = pathlib.Path(__file__).parents[1] / "replay_service" / "data"
 CERTIFICATE, KEY, OTHER_KEY = (
     (DATA / f"{name}.pem").read_bytes() for name in ("certificate", "key", "other_key")
 )
 
 
 def config_of(*arguments):
-    return server_command.make_config(server_command._parser().parse_args(arguments))
+    given = replay_server.define_flags()
+    given(["tfrl", *arguments])
+    return replay_server.make_config(given)
 
 
 @pytest.fixture(autouse=True)
@@ -139,14 +138,14 @@ def test_flags_come_together(tmp_path):
 )
 def test_what_is_wrong_is_said(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
-        server_command.main(arguments)
+        replay_server.main(arguments)
     assert caught.value.code == 2
     assert re.search(message, capsys.readouterr().err)
 
 
 def test_command_serves_until_it_is_told_to_end(tmp_path):
     command = [
-        *(sys.executable, "-m", "tfrl.replay_service.server_command"),
+        *(sys.executable, "-m", "tfrl", "replay-server"),
         *("--table", "name=t,sampler=fifo", "--checkpoint_path", str(tmp_path)),
     ]
     keys = []
@@ -172,7 +171,7 @@ def test_command_serves_until_it_is_told_to_end(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 @pytest.mark.parametrize("is_ignored", [False, True])
 def test_the_end_of_its_terminal_ends_it_in_order_unless_ignored(is_ignored):
-    command = [sys.executable, "-m", "tfrl.replay_service.server_command"]
+    command = [sys.executable, "-m", "tfrl", "replay-server"]
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN) if is_ignored else None
     try:
         process = subprocess.Popen(
@@ -231,7 +230,7 @@ def tls_flags(certificate, key):
 def test_connections_refusals_and_checkpoints_are_logged(verbosity):
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "tfrl.replay_service.server_command"),
+            *(sys.executable, "-m", "tfrl", "replay-server"),
             *("--table", "name=t", f"--verbosity={verbosity}"),
         ],
         stdout=subprocess.PIPE,

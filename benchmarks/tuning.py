@@ -154,11 +154,11 @@ def _train_loops(path: pathlib.Path) -> None:
     """Trains a compiled loop for each of some settings, with their evaluations."""
     from tfrl import environments
     from tfrl import eval as evaluation
-    from tfrl.algorithms import recipe
+    from tfrl.algorithms import registry
 
     for row in json.loads(path.read_text(encoding="utf-8")):
         load, name = environments.native.load, row["environment"]
-        s: Any = recipe.find(row["algorithm"])(name, settings=row["settings"])
+        s: Any = registry.find(row["algorithm"])(name, settings=row["settings"])
         environment = load(name, s.num_envs, s.seed)
         algorithm = type(s)(environment, settings=s.settings)
         loop = algorithm.build()

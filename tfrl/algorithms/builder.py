@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrl import agents, environments, garbage, policies, startup, train
 from tfrl.algorithms import given_parts, other_words, presets, registry, spaces, worlds
+from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
 from tfrl.environments import suites
 from tfrl.environments.boundary import conversion
@@ -21,7 +23,7 @@ from tfrl.train.runs import run_length
 _SPLITTER = "observation_and_action_constraint_splitter"
 
 
-class Builder(registry.Named):
+class Builder(settings_lib.Settings):
     """Makes the parts of an algorithm by its settings, and by a program's own parts.
 
     `algorithm.Algorithm` explains the arguments, and adds what programs do with an
@@ -32,6 +34,16 @@ class Builder(registry.Named):
       ValueError: A setting is out of its range, or the preset is for another algorithm,
         or the run is to begin with the weights in its own folder.
     """
+
+    # What the algorithm is called, and what it can do; see `algorithm.Algorithm`.
+    name: ClassVar[str]
+    title: ClassVar[str]
+    agent_name: ClassVar[str]
+    environment_name: ClassVar[str] = "CartPole-v1"
+    relative: ClassVar[str | None] = None
+    actions: ClassVar[spaces.Kind] = "any"
+    is_offline: ClassVar[bool] = False
+    takes_masks: ClassVar[bool] = False
 
     # What the constructor takes beside settings; `alias` is the argument's name.
     own_environment: Any = part(alias="environment", default=None, kw_only=False)
@@ -49,6 +61,17 @@ class Builder(registry.Named):
     given_logdir: str | pathlib.Path | None = part(alias="logdir", default=None)
     given_preset: str = part(alias="preset", default="")
     given_settings: Mapping[str, Any] | None = part(alias="settings", default=None)
+
+    @classmethod
+    def run_fields(cls) -> dict[str, dataclasses.Field[Any]]:
+        """Returns the declarations of settings, and of all environments' options."""
+        found: dict[str, dataclasses.Field[Any]] = {}
+        for name, each in suites.options().items():
+            found[name] = settings_lib.field(
+                each.text, each.check, default=each.default
+            )
+            found[name].type = type(each.default).__name__
+        return {**found, **cls.setting_fields()}
 
     if not TYPE_CHECKING:  # Type checkers know the arguments by the fields.
         load = other_words.Loading()

@@ -58,7 +58,9 @@ def load(
             "have; tfrl evaluate, play and export use its policy."
         )
     algorithm.build()
-    algorithm.length = restore(algorithm, path)
+    config = run_files.read_config(path / "config.json")
+    _restore(algorithm, train.RunDirectory(path, config), recipe.length)
+    algorithm.length = recipe.length
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
     algorithm.initial_run = recipe.initial_run
     return algorithm
@@ -158,19 +160,12 @@ def load_policy(
     return made
 
 
-def restore(algorithm: Builder, folder: pathlib.Path) -> run_length.RunLength:
-    """Restores the last checkpoint in a folder; returns the length of its run."""
-    length = run_folders.load_recipe(folder, type(algorithm)).length
-    config = run_files.read_config(folder / "config.json")
-    directory = train.RunDirectory(folder, config)
-    train.Run(
-        algorithm.loop,
-        directory,
-        num_iterations=length.num_iterations,
-        num_environment_steps=length.num_environment_steps,
-    )
+def _restore(
+    algorithm: Builder, directory: train.RunDirectory, length: run_length.RunLength
+) -> None:
+    """Restores the last checkpoint of a run."""
+    train.Run(algorithm.loop, directory, **dataclasses.asdict(length))
     directory.unlock()
-    return length
 
 
 def restore_longer(
@@ -189,8 +184,9 @@ def restore_longer(
     """
     begun = run_folders.load_recipe(folder, type(algorithm))
     recipe = recipe_lib.Recipe.of_algorithm(algorithm)
-    run_folders.open_folder(folder, recipe.with_length_of(begun))
-    whole = restore(algorithm, folder)
+    directory = run_folders.open_folder(folder, recipe.with_length_of(begun))
+    whole = begun.length
+    _restore(algorithm, directory, whole)
     info = algorithm.loop.info()
     if not length.is_reached(info):
         raise run_files.RunDirectoryError(

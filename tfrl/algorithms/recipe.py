@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tfrl.algorithms import presets, registry
-from tfrl.algorithms.builder import Builder
 from tfrl.train.runs import run_length
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.builder import Builder
 
 # The fields of its JSON that are no settings, and what they are.
 _KINDS: dict[str, tuple[type, str]] = {
@@ -23,13 +25,6 @@ _KINDS: dict[str, tuple[type, str]] = {
     "actors": (dict, "settings"),
 }
 FIELDS = tuple(_KINDS)
-
-
-def find(name: str) -> type[Builder]:
-    """Returns the algorithm with a name, to make it; see `registry.find`."""
-    kind = registry.find(name)
-    assert issubclass(kind, Builder)
-    return kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +123,7 @@ class Recipe:
           ValueError: There is no algorithm of this name, or a field that is no setting
             has another type.
         """
-        kind = algorithm or find(registry.name_of(fields))
+        kind = algorithm or registry.find(registry.name_of(fields))
         for name, (of, text) in _KINDS.items():
             if not isinstance(value := fields.get(name), of | None):
                 raise ValueError(f"{name}: expected {text}, got {value!r}; restore it.")

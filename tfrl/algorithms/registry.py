@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import presets
-from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
 
 if TYPE_CHECKING:  # `tfrl cache` does not wait for NumPy.
-    from tfrl.algorithms import spaces
+    from tfrl.algorithms.builder import Builder
 
 # The module and the class of each algorithm, by the algorithm's name.
 CLASSES = {
@@ -54,31 +52,7 @@ CLASSES = {
 }
 
 
-class Named(settings_lib.Settings):
-    """What an algorithm is called, and what it can do; see `algorithm.Algorithm`."""
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    agent_name: ClassVar[str]
-    environment_name: ClassVar[str] = "CartPole-v1"
-    relative: ClassVar[str | None] = None
-    actions: ClassVar[spaces.Kind] = "any"
-    is_offline: ClassVar[bool] = False
-    takes_masks: ClassVar[bool] = False
-
-    @classmethod
-    def run_fields(cls) -> dict[str, dataclasses.Field[Any]]:
-        """Returns the declarations of settings, and of all environments' options."""
-        found: dict[str, dataclasses.Field[Any]] = {}
-        for name, each in suites.options().items():
-            found[name] = settings_lib.field(
-                each.text, each.check, default=each.default
-            )
-            found[name].type = type(each.default).__name__
-        return {**found, **cls.setting_fields()}
-
-
-def find(name: str) -> type[Named]:
+def find(name: str) -> type[Builder]:
     """Returns the algorithm with a name, such as "qr_dqn".
 
     Raises:
@@ -89,7 +63,7 @@ def find(name: str) -> type[Named]:
             f"algorithm: got {name!r}, expected one of {', '.join(map(repr, CLASSES))}."
         )
     module, class_name = CLASSES[name]
-    found: type[Named] = getattr(
+    found: type[Builder] = getattr(
         importlib.import_module(f"tfrl.algorithms.{module}"), class_name
     )
     return found
@@ -102,7 +76,7 @@ def name_of(fields: Mapping[str, Any]) -> str:
 
 
 def find_preset(
-    algorithm: type[Named],
+    algorithm: type[Builder],
     environment: str,
     find_kind: Callable[[], str | None] | None = None,
 ) -> presets.Preset | None:
@@ -130,7 +104,7 @@ def find_preset(
 
 
 def preset_for(
-    algorithm: type[Named],
+    algorithm: type[Builder],
     environment: str,
     name: str,
     find_kind: Callable[[], str | None] | None = None,
@@ -158,7 +132,7 @@ def preset_for(
     return preset
 
 
-def settings_of(algorithm: type[Named], preset: presets.Preset) -> dict[str, Any]:
+def settings_of(algorithm: type[Builder], preset: presets.Preset) -> dict[str, Any]:
     """Returns the settings that an algorithm takes from a preset.
 
     From a preset of its relative it takes those that it has, except for settings that

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from tfrl import train as train_lib
-from tfrl.algorithms import recipe as recipe_lib
+from tfrl.algorithms import registry
 from tfrl.algorithms.recipe import Recipe
 from tfrl.command import (
     config_files,
@@ -43,7 +43,7 @@ def start(algorithm: str | type[Builder], text: str) -> None:
     """
     program.handle_interrupts()
     threads.set_up()
-    kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     main(kind, sys.argv[1:], text)
 
 

@@ -17,7 +17,7 @@ from tfrl.algorithms import settings as settings_lib
 if TYPE_CHECKING:
     import optuna
 
-    from tfrl.algorithms.registry import Named
+    from tfrl.algorithms.builder import Builder
 
 # The fields of a search: all with a range, some, or ranges by name.
 Given = str | Iterable[str] | Mapping[str, Any] | None
@@ -25,7 +25,7 @@ Given = str | Iterable[str] | Mapping[str, Any] | None
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def fields(kind: type[Named], given: Given) -> dict[str, Any]:
+def fields(kind: type[Builder], given: Given) -> dict[str, Any]:
     """Returns the range of each field to search, in the order of their names.
 
     Args:
@@ -64,7 +64,7 @@ def fields(kind: type[Named], given: Given) -> dict[str, Any]:
     return found
 
 
-def _range(kind: type[Named], name: str, given: Any) -> Any:
+def _range(kind: type[Builder], name: str, given: Any) -> Any:
     if given is None or given == "":
         own = kind.search_ranges()
         if name not in own:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import train
 from tfrl.algorithms import recipe as recipe_lib
+from tfrl.algorithms import registry
 from tfrl.algorithms.settings import COUNT, integer
 from tfrl.compilation import processors
 from tfrl.experiments import one_program
@@ -124,7 +125,7 @@ def tune(
       TypeError: Processes cannot make the environment.
       KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
-    kind = recipe_lib.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     made = kind() if isinstance(kind, type) else kind
     environment = made.own_environment
     environment = made.environment_name if environment is None else environment

@@ -66,10 +66,8 @@ def test_a_program_has_runs_of_all_seeds_and_live_settings():
     assert sweeps.programs(ends) == [ends]
 
 
-class Result(sweep_result.SweepCurves):
+class Result(sweep_result.SweepResult):
     """Curves of runs that no one has trained; the last run has diverged."""
-
-    seconds = np.array([80.0, 20.0])
 
     def pace(self):
         return 0.5 * len(self.seeds)
@@ -93,7 +91,8 @@ def trained(monkeypatch):
             callback(iteration, returns[:, 0])
         steps = np.full(returns.shape, [100, 200])
         iterations = np.array([10, 20])
-        return Result(tuple(seeds), {}, iterations, steps, returns, losses)
+        curves = iterations, steps, returns, losses, np.array([80.0, 20.0])
+        return Result(tuple(seeds), {}, *curves, None, [], [])
 
     monkeypatch.setattr(train, "sweep", sweep)
     monkeypatch.setattr(sweeps, "_make_loop", lambda recipe, differing: None)

@@ -30,7 +30,7 @@ def obstacle(made: Builder, environment: Any, differing: Iterable[str]) -> str:
     others = sorted(set(differing) - made.live_settings() | switched)
     if others:
         return f"{', '.join(others)} would change the program"
-    dynamics = find_dynamics(made.settings, environment)
+    dynamics = _find_dynamics(made.settings, environment)
     if dynamics is None:
         name = environment if isinstance(environment, str) else "the environment"
         return f"{name} is not written in TensorFlow"
@@ -39,13 +39,8 @@ def obstacle(made: Builder, environment: Any, differing: Iterable[str]) -> str:
     return "" if made.jit_compile else "jit_compile is False"
 
 
-def find_dynamics(settings: Mapping[str, Any], environment: Any) -> Any:
-    """Returns the dynamics of an environment in TensorFlow; None for another one."""
-    return suites.find_dynamics(environment, settings.get("num_action_bins", 0))
-
-
 def make_loop(
-    recipe: Recipe, differing: Iterable[str], dynamics: Any
+    recipe: Recipe, differing: Iterable[str], environment: Any
 ) -> train.TrainingLoop:
     """Makes the loop of a run, as if it were trained alone.
 
@@ -53,7 +48,7 @@ def make_loop(
       recipe: The recipe of the run.
       differing: The names of the live settings in which runs of the program differ, for
         which the loop has variables.
-      dynamics: See `suites.find_dynamics`.
+      environment: See `suites.find_dynamics`.
     """
     import tensorflow as tf
 
@@ -63,12 +58,19 @@ def make_loop(
             name: tf.Variable(float(settings[name]), trainable=False)
             for name in sorted(differing)
         }
-        environment = environments.native.NativeEnvironment(
-            dynamics, settings["num_envs"], settings["seed"]
+        native = environments.native.NativeEnvironment(
+            _find_dynamics(settings, environment),
+            settings["num_envs"],
+            settings["seed"],
         )
-    algorithm = recipe.make(environment)
+    algorithm = recipe.make(native)
     algorithm.use_variables(variables)
     loop = algorithm.build()
     # A part of the loop holds each variable, or all runs would share it.
     loop.agent.live_settings = list(variables.values())
     return loop
+
+
+def _find_dynamics(settings: Mapping[str, Any], environment: Any) -> Any:
+    """Returns the dynamics of an environment in TensorFlow; None for another one."""
+    return suites.find_dynamics(environment, settings.get("num_action_bins", 0))

@@ -189,9 +189,8 @@ def _make_loop(
 ) -> train.TrainingLoop:
     """Makes one run's loop: a recipe with another seed and other values."""
     settings = {**recipe.settings, "seed": seed, **values}
-    dynamics = one_program.find_dynamics(settings, recipe.environment)
     own = dataclasses.replace(recipe, settings=settings)
-    return one_program.make_loop(own, differing, dynamics)
+    return one_program.make_loop(own, differing, recipe.environment)
 
 
 class Progress:

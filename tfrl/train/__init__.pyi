@@ -37,7 +37,6 @@ from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
 from .runs.run_log import RunView as RunView
 from .served_learner import save_learner as save_learner
-from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep
 from .worker_group import WorkerLostError as WorkerLostError

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import types
 
 import gymnasium
 import numpy as np
@@ -80,3 +81,45 @@ def test_only_what_lives_and_steps_is_described():
         "step 1 of A",
         "step 3 of B",
     }
+
+
+class Watched:
+    """Says which of its steps is running, and when it was asked again."""
+
+    def __init__(self):
+        self._step = None
+        self._asked = threading.Semaphore(0)
+
+    def running_step(self):
+        self._asked.release()
+        return self._step
+
+    def runs(self, step):
+        """Waits until the watcher has seen that `step` is running."""
+        self._step = step
+        while self._asked.acquire(blocking=False):
+            pass
+        for _ in range(3):  # It may be within a look at the step before.
+            assert self._asked.acquire(timeout=60.0)
+
+
+def test_a_step_that_takes_long_is_named_while_it_lasts_and_then_again(monkeypatch):
+    clock = types.SimpleNamespace(now=0.0)
+    fake = types.SimpleNamespace(monotonic=lambda: clock.now)
+    monkeypatch.setattr(running_steps, "time", fake)
+    environment, lines = Watched(), []
+    running_steps.register(environment)
+    with running_steps.naming_slow(lines.append, seconds=0.1):
+        for step in range(5):  # Short steps, longer than the limit together.
+            environment.runs(f"step {step} of Quick")
+            clock.now += 0.09
+        environment.runs("step 5 of Slow")
+        assert not lines
+        for now in (0.1, 0.15, 0.2):
+            clock.now = 0.45 + now
+            environment.runs("step 5 of Slow")
+    assert lines == [
+        "step 5 of Slow has taken 0.1 seconds so far.",
+        "step 5 of Slow has taken 0.2 seconds so far.",
+    ]
+    assert not any(thread.name == "slow steps" for thread in threading.enumerate())

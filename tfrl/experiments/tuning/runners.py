@@ -40,7 +40,7 @@ class Slots:
         """
         self._plan, self._number = plan, number
         self._settings = plan.recipe_of({}).settings
-        self._dynamics = one_program.find_dynamics(plan.recipe.settings, environment)
+        self._environment = environment
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:
@@ -91,7 +91,7 @@ class Slots:
 
     def _make_loop(self, seed: int, **values: float) -> train.TrainingLoop:
         recipe = self._plan.recipe_of(values, seed)
-        return one_program.make_loop(recipe, values, self._dynamics)
+        return one_program.make_loop(recipe, values, self._environment)
 
 
 class Processes:

@@ -21,7 +21,6 @@ from tfrl.train.runs import (
     run_directory,
     run_length,
     run_log,
-    slow_steps,
     stopped_runs,
 )
 from tfrl.utils import number_checks
@@ -295,7 +294,7 @@ class Run:
     ) -> None:
         """Trains and writes all outputs."""
         signals = interrupts.requested(interrupts.SIGNALS, running_steps.describe)
-        slow = slow_steps.named(bar.announce)
+        slow = running_steps.naming_slow(bar.announce)
         opened = self._log.opened(self._resumed_without(resumed_at), grown)
         with opened, slow, signals as is_requested:
 

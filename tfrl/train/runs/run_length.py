@@ -100,7 +100,7 @@ class RunLength:
           intervals: The iterations between things that are due.
         """
         left = self.iterations_left(info, most_steps_per_iteration)
-        stops = [(info.iteration // each + 1) * each for each in intervals]
+        stops = [next_multiple(info.iteration, each) for each in intervals]
         return min(info.iteration + left, *stops)
 
     def iterations_left(
@@ -117,3 +117,8 @@ class RunLength:
         if self.num_iterations is None:
             left = left // most_steps_per_iteration if most_steps_per_iteration else 1
         return max(left, 1)
+
+
+def next_multiple(number: int, interval: int) -> int:
+    """Returns the smallest multiple of `interval` that is greater than `number`."""
+    return (number // interval + 1) * interval

@@ -1,4 +1,4 @@
-"""The results of many runs: their learning curves, and the final state of a sweep."""
+"""The results of many runs: their learning curves, and their final state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import tensorflow as tf
 
 from tfrl.eval import statistics
 from tfrl.train.loops import collecting_loop
-from tfrl.train.runs import run_files, run_log, saved_policies
+from tfrl.train.runs import run_log, saved_policies
 
 
 @dataclasses.dataclass(frozen=True)
-class SweepCurves:
-    """The learning curves of `N` runs with `E` evaluations.
+class SweepResult:
+    """The learning curves of `N` runs with `E` evaluations, and their final state.
+
+    The weights of a run that diverged are lost; the other runs continue.
 
     Attributes:
       seeds: The seed of each run, `[N]`.
@@ -31,6 +33,8 @@ class SweepCurves:
       returns: Mean return of the greedy policy's episodes, float32 `[N, E]`.
       losses: Mean loss since the previous evaluation, float32 `[N, E]`; not finite for
         a run that diverged.
+      seconds: The time until each evaluation since the one before, `[E]`; the first one
+        of a process includes the compilation.
     """
 
     seeds: tuple[int, ...]
@@ -39,49 +43,10 @@ class SweepCurves:
     environment_steps: np.ndarray
     returns: np.ndarray
     losses: np.ndarray
-
-    @classmethod
-    def read(
-        cls,
-        paths: Sequence[pathlib.Path],
-        seeds: Sequence[int],
-        hyperparameters: Mapping[str, Sequence[float]],
-    ) -> SweepCurves:
-        """Reads the curves of runs that were trained by `Run`, one by one.
-
-        The evaluation before the first iteration is left out.
-
-        Args:
-          paths: The metrics.csv of each run. A run's losses are means since the
-            previous evaluation if its `log_interval` is its `eval_interval`.
-          seeds: The seed of each run.
-          hyperparameters: The values of each hyperparameter, by name.
-
-        Raises:
-          ValueError: The runs were not evaluated at the same iterations, or a file is
-            not the metrics of a run.
-        """
-        tables = [_evaluations(path) for path in paths]
-        iterations = tables[0][0]
-        for path, table in zip(paths, tables, strict=True):
-            if not np.array_equal(table[0], iterations):
-                raise ValueError(
-                    f"{path}: has evaluations at the iterations {_listed(table[0])}, "
-                    f"expected {_listed(iterations)}, as in {paths[0]}; train all runs "
-                    "to the same end, with the same eval_interval."
-                )
-        steps, returns, losses = (
-            np.stack([table[i] for table in tables]) for i in (1, 2, 3)
-        )
-        swept = {name: tuple(values) for name, values in hyperparameters.items()}
-        return cls(
-            tuple(seeds),
-            swept,
-            iterations.astype(np.int64),
-            steps.astype(np.int64),
-            returns.astype(np.float32),
-            losses.astype(np.float32),
-        )
+    seconds: np.ndarray
+    _loop: collecting_loop.CollectingLoop = dataclasses.field(repr=False)
+    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
+    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
 
     def write_csv(self, path: str | pathlib.Path) -> None:
         """Writes a row for each run and evaluation, below the names of the columns.
@@ -177,23 +142,6 @@ class SweepCurves:
             for value in sorted(set(values.tolist()))
         ]
 
-
-@dataclasses.dataclass(frozen=True)
-class SweepResult(SweepCurves):
-    """The learning curves and the final state of all runs of a sweep.
-
-    The weights of a run that diverged are lost; the other runs continue.
-
-    Attributes:
-      seconds: The time until each evaluation since the one before, `[E]`; the first one
-        of a process includes the compilation.
-    """
-
-    _loop: collecting_loop.CollectingLoop = dataclasses.field(repr=False)
-    _variables: Sequence[tf.Variable] = dataclasses.field(repr=False)
-    _final: Sequence[np.ndarray] = dataclasses.field(repr=False)
-    seconds: np.ndarray
-
     def pace(self) -> float:
         """Returns the seconds of an iteration of all runs, also of earlier processes.
 
@@ -241,27 +189,6 @@ class SweepResult(SweepCurves):
     @functools.cached_property
     def _saved_policies(self) -> saved_policies.SavedPolicies:
         return saved_policies.SavedPolicies(self._loop.agent)
-
-
-def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
-    """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
-    names = ("iteration", "environment_steps", "evaluation_return", "loss")
-    rows = run_files.read_metrics(path)
-    if not rows or not rows[0].keys() >= set(names):
-        raise run_files.RunDirectoryError(
-            f"{path}: got no rows with the columns {', '.join(names)}, expected the "
-            "metrics of a run; restore it from a copy."
-        )
-    evaluated = [
-        row
-        for row in rows
-        if row.get("evaluation_return") and row.get("iteration") != "0"
-    ]
-    return list(run_files.numbers(path, evaluated, names).T)
-
-
-def _listed(iterations: np.ndarray) -> list[int]:
-    return iterations.astype(int).tolist()
 
 
 def _counted(number: int) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tfrl.environments.boundary import running_steps
 from tfrl.system import directory_lock, interrupts, log
-from tfrl.train.runs import slow_steps
+from tfrl.train.runs.run_length import next_multiple
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_checkpoint, sweep_result
 
@@ -137,10 +138,10 @@ def sweep(
         steps,
         returns,
         losses,
+        np.array(progress.seconds),
         runs.loop,
         runs.variables,
         runs.final_values(),
-        np.array(progress.seconds),
     )
 
 
@@ -161,17 +162,17 @@ def _train(
         lambda: runs.running_step() or "the iterations until the next evaluation",
         interrupts.SIGNALS,
     )
-    with slow_steps.named(log.info):
+    with running_steps.naming_slow(log.info):
         _start(runs, state)
         with deferred if checkpoint else contextlib.nullcontext(_never) as is_requested:
             while progress.done < num_iterations and not is_requested():
                 before = progress.done
-                stop = min(_next_multiple(before, eval_interval), num_iterations)
+                stop = min(next_multiple(before, eval_interval), num_iterations)
                 started = time.monotonic()
                 progress.rows.append(runs.advance(stop - before))
                 progress.seconds.append(time.monotonic() - started)
                 progress.iterations.append(stop)
-                if checkpoint and stop >= _next_multiple(before, checkpoint_interval):
+                if checkpoint and stop >= next_multiple(before, checkpoint_interval):
                     checkpoint.save(progress, runs.state())
                     last_saved = stop
                 if callback is not None:
@@ -194,11 +195,6 @@ def _start(runs: members_lib.Members, state: Sequence[np.ndarray] | None) -> Non
 
 def _never() -> bool:
     return False
-
-
-def _next_multiple(number: int, interval: int) -> int:
-    """Returns the smallest multiple of `interval` that is greater than `number`."""
-    return (number // interval + 1) * interval
 
 
 def _check_arguments(

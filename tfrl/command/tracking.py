@@ -13,7 +13,7 @@ from absl import flags
 from tfrl import loggers, train
 from tfrl.environments import extras
 from tfrl.system import files
-from tfrl.train.runs import run_config, run_directory, run_files
+from tfrl.train.runs import run_directory, run_files
 
 _KINDS = ("wandb", "mlflow")
 
@@ -56,7 +56,7 @@ def _logger(kind: str, directory: train.RunDirectory) -> loggers.Logger:
             f"{path}: got {known!r}, expected the identifier of a run by its service; "
             "restore it from a copy, or remove it to begin a new run there."
         )
-    settings = run_config.flatten(directory.config)
+    settings = run_directory.flatten(directory.config)
     make = _wandb if kind == "wandb" else _mlflow
     logger, run_id = make(known.get(kind), directory.path.name, settings)
     files.write_text(path, json.dumps({**known, kind: run_id}) + "\n")

@@ -30,7 +30,6 @@ _CALL_NOTHING_OF_USERS = (
     "replay_buffers.batch_check",
     "replay_buffers.episodic_store",
     "replay_buffers.episodic_table",
-    "replay_buffers.reverb.reverb_contents",
     "replay_buffers.reverb.reverb_rollouts",
     "replay_buffers.reverb_replay_buffer",
     "replay_buffers.reverb_utils",

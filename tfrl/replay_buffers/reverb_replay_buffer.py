@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -13,13 +15,15 @@ import tree
 from tfrl import replay_service
 from tfrl.compilation.python_calls import graph_calls
 from tfrl.replay_buffers import replay_buffer
-from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset, reverb_rollouts
+from tfrl.replay_buffers.reverb import reverb_dataset, reverb_rollouts
 from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
 )
 from tfrl.typing import types
 from tfrl.utils import number_checks
+
+_logger = logging.getLogger(__name__)
 
 __all__ = [
     "DEFAULT_TABLE",
@@ -150,7 +154,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
                 make_observer, self._py_client, data_spec, batch_size
             )
         # Tracked by checkpoints.
-        self._contents = reverb_contents.Contents(self._py_client, self.num_frames)
+        self._contents = Contents(self._py_client, self.num_frames)
 
     @property
     def py_client(self) -> replay_service.Client:
@@ -449,3 +453,54 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
                 f"{num_steps}); ask for a divisor."
             )
         return num_steps
+
+
+class CheckpointedClient(Protocol):
+    """The part of a client that `Contents` uses."""
+
+    def checkpoint(self) -> Any:
+        """Makes the server write a checkpoint; returns its path."""
+
+
+class Contents(tf.train.experimental.PythonState):
+    """Saves a Reverb server's items with each `tf.train.Checkpoint`.
+
+    Whenever a `tf.train.Checkpoint` is saved, the server writes its own checkpoint, and
+    the `tf.train.Checkpoint` holds the path of the server's checkpoint.
+
+    Attributes:
+      path: The path of the last checkpoint, as the client has returned it; None before
+        the first.
+    """
+
+    def __init__(
+        self, client: CheckpointedClient, num_items: Callable[[], int]
+    ) -> None:
+        """Stores the client and the function that counts items.
+
+        Args:
+          client: The client of the server.
+          num_items: Returns the number of items in the table.
+        """
+        self._client = client
+        self._num_items = num_items
+        self.path: Any = None
+
+    def serialize(self) -> str:
+        """Makes the server write a checkpoint; returns its path and number of items."""
+        # Items on their way to the server are left out. Waiting for them could take
+        # forever: the rate limiter may block them, since nobody samples now.
+        self.path = self._client.checkpoint()
+        return json.dumps({"path": str(self.path), "items": self._num_items()})
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Logs a warning if the table is empty, but was not when it was saved."""
+        saved = json.loads(string_value)
+        if saved["items"] and not self._num_items():
+            _logger.warning(
+                "The replay server's table is empty, but when this checkpoint was made "
+                "it held %d items, which are in %s. A server loads them when it is "
+                "started with the DefaultCheckpointer of the folder above.",
+                saved["items"],
+                saved["path"],
+            )

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrl.bandits.agents import bandit_agent, greedy_reward_prediction_agent
 from tfrl.bandits.networks import drawn_networks
-from tfrl.bandits.policies import drawn_network_policies
+from tfrl.bandits.policies import greedy_reward_prediction_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.policies.acting import validation
 from tfrl.specs import tensor_spec
@@ -115,7 +115,7 @@ class DropoutThompsonSamplingAgent(DrawnNetworkAgent):
         )
 
     def _make_policy(self, **kwargs: Any) -> Any:
-        return drawn_network_policies.DropoutPolicy(**kwargs)
+        return greedy_reward_prediction_policy.DropoutPolicy(**kwargs)
 
     def _output(self, observation: Any, training: bool) -> Any:
         seed = self._update_seed() if training else None
@@ -173,7 +173,9 @@ class BootstrappedAgent(DrawnNetworkAgent):
                 "accepts_per_arm_features, constraints: got some, expected none for a "
                 "BootstrappedAgent; use NeuralEpsilonGreedyAgent."
             )
-        return drawn_network_policies.BootstrappedPolicy(ensemble=ensemble, **kwargs)
+        return greedy_reward_prediction_policy.BootstrappedPolicy(
+            ensemble=ensemble, **kwargs
+        )
 
     def _errors(
         self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool

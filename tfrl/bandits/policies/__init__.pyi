@@ -3,7 +3,6 @@ from . import bernoulli_thompson_sampling_policy as bernoulli_thompson_sampling_
 from . import boltzmann_reward_prediction_policy as boltzmann_reward_prediction_policy
 from . import categorical_policy as categorical_policy
 from . import constraints as constraints
-from . import drawn_network_policies as drawn_network_policies
 from . import falcon_reward_prediction_policy as falcon_reward_prediction_policy
 from . import (
     greedy_multi_objective_neural_policy as greedy_multi_objective_neural_policy,
@@ -28,14 +27,14 @@ from .boltzmann_reward_prediction_policy import (
     BoltzmannRewardPredictionPolicy as BoltzmannRewardPredictionPolicy,
 )
 from .categorical_policy import CategoricalPolicy as CategoricalPolicy
-from .drawn_network_policies import BootstrappedPolicy as BootstrappedPolicy
-from .drawn_network_policies import DropoutPolicy as DropoutPolicy
 from .falcon_reward_prediction_policy import (
     FalconRewardPredictionPolicy as FalconRewardPredictionPolicy,
 )
 from .greedy_multi_objective_neural_policy import (
     GreedyMultiObjectiveNeuralPolicy as GreedyMultiObjectiveNeuralPolicy,
 )
+from .greedy_reward_prediction_policy import BootstrappedPolicy as BootstrappedPolicy
+from .greedy_reward_prediction_policy import DropoutPolicy as DropoutPolicy
 from .greedy_reward_prediction_policy import (
     EpsilonGreedyRewardPredictionPolicy as EpsilonGreedyRewardPredictionPolicy,
 )

@@ -13,8 +13,12 @@ import tensorflow as tf
 from tfrl import replay_service
 from tfrl.compilation.python_calls import graph_calls
 from tfrl.distribute.shards import batch_shares, sharded_client
-from tfrl.replay_buffers import replay_buffer, tf_prioritized_replay_buffer
-from tfrl.replay_buffers.reverb import reverb_contents, reverb_dataset
+from tfrl.replay_buffers import (
+    replay_buffer,
+    reverb_replay_buffer,
+    tf_prioritized_replay_buffer,
+)
+from tfrl.replay_buffers.reverb import reverb_dataset
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -101,7 +105,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         self._max_weight = float(max_weight)
         self._ordered_calls = graph_calls.OrderedCalls()
         # Tracked by checkpoints.
-        self._contents = reverb_contents.Contents(client, client.num_items)
+        self._contents = reverb_replay_buffer.Contents(client, client.num_items)
 
     @property
     def client(self) -> sharded_client.ShardedClient:

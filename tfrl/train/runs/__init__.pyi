@@ -5,7 +5,6 @@ from . import initial_weights as initial_weights
 from . import learning_curve as learning_curve
 from . import progress as progress
 from . import run as run
-from . import run_config as run_config
 from . import run_directory as run_directory
 from . import run_log as run_log
 from . import saved_policies as saved_policies

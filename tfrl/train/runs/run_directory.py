@@ -18,7 +18,6 @@ from tfrl.system import directory_lock, files, paths
 from tfrl.train.runs import (
     finished_runs,
     full_disk,
-    run_config,
     run_files,
     stopped_runs,
 )
@@ -203,14 +202,12 @@ class RunDirectory:
         if path.exists():
             before = run_files.read_config(path)
             was_stopped = (self.path / stopped_runs.NAME).exists()
-            grown = run_config.grown(
-                before, self._config, self._may_grow, may_shrink=was_stopped
-            )
+            grown = _grown(before, self._config, self._may_grow, may_shrink=was_stopped)
             free = self._may_change | grown.keys()
-            run_config.check_same(
+            _check_same(
                 self.path,
-                run_config.without(before, free),
-                run_config.without(self._config, free),
+                _without(before, free),
+                _without(self._config, free),
             )
             self._grown = grown
             return
@@ -415,3 +412,66 @@ def _check_writable(path: pathlib.Path) -> None:
             f"logdir {str(path)!r}: cannot be written ({error.strerror}); choose a "
             "folder that you may write to with --logdir."
         ) from None
+
+
+def _check_same(
+    logdir: pathlib.Path, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    """Compares a configuration with the earlier one.
+
+    Raises:
+      RunDirectoryError: They differ; the error lists the fields.
+    """
+    before, now = flatten(before), flatten(now)
+    absent = "(absent)"
+    differences = [
+        f"  {field}: was {before.get(field, absent)!r}, is {now.get(field, absent)!r}"
+        for field in sorted({*before, *now})
+        if before.get(field, absent) != now.get(field, absent)
+    ]
+    if differences:
+        raise run_files.RunDirectoryError(
+            f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive the earlier values to resume it, choose another logdir, or "
+            "start again there with overwrite=True or --overwrite."
+        )
+
+
+def _grown(
+    before: dict[str, Any],
+    now: dict[str, Any],
+    fields: Collection[str],
+    *,
+    may_shrink: bool = False,
+) -> dict[str, tuple[int, int]]:
+    """Returns the old and the new numbers of the fields that have grown.
+
+    Args:
+      before: The earlier configuration.
+      now: The configuration.
+      fields: The names of the fields.
+      may_shrink: Whether smaller numbers count as well.
+    """
+    pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
+    return {
+        name: (old, new)
+        for name, (old, new) in pairs.items()
+        if type(old) is type(new) is int and (new > old or (may_shrink and new < old))
+    }
+
+
+def _without(config: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """Returns the configuration without some of its fields."""
+    return {name: value for name, value in config.items() if name not in fields}
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns the values of a nested configuration, by names such as `a.b`."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -19,7 +19,6 @@ from tfrl.train.loops import training_loop
 from tfrl.train.runs import (
     columns,
     history,
-    run_config,
     run_directory,
     run_files,
 )
@@ -310,7 +309,7 @@ def _tensorboard(
     logger = tf_summary.TFSummaryLogger(
         str(directory.tensorboard), label="", steps_key="iteration"
     )
-    logger.write_hyperparameters(run_config.flatten(directory.config))
+    logger.write_hyperparameters(run_directory.flatten(directory.config))
     return logger
 
 

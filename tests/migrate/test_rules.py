@@ -174,6 +174,18 @@ def test_the_page_shows_every_rule():
             "def f(num_actions):\n    return tf.keras.layers.Dense(int(num_actions))\n",
         ),
         (
+            "import functools as t\nd = t.partial(tf.keras.layers.Dense, name=a)\n"
+            "def f(num_actions):\n    return d(num_actions)\n",
+            "import functools as t\nd = t.partial(tf.keras.layers.Dense, name=a)\n"
+            "def f(num_actions):\n    return d(int(num_actions))\n",
+        ),
+        (
+            "import functools as t\nd = t.partial(tf.keras.layers.Dense, units=3)\n"
+            "def f(actions):\n    return d(name=actions)(actions)\n",
+            "import functools as t\nd = t.partial(tf.keras.layers.Dense, units=3)\n"
+            "def f(actions):\n    return d(name=actions)(actions)\n",
+        ),
+        (
             "n = 3\nlayer = tf.keras.layers.Dense(n)\n",
             "n = 3\nlayer = tf.keras.layers.Dense(n)\n",
         ),

@@ -33,11 +33,21 @@ def integer_sizes(node: ast.Call, file: File) -> None:
       -layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(n)]
       +layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(int(n))]
     """
-    package, _, layer = file.known(node.func).rpartition(".")
+    package, _, layer = file.known(_made(node, file)).rpartition(".")
     if package == "keras.layers" and layer in _SIZES:
         size = argument(node, _SIZES[layer], 0)
         if size is not None and _is_computed(size, file.scope, file, ()):
             file.wrap(size, "int(", ")")
+
+
+def _made(node: ast.Call, file: File) -> ast.AST:
+    """Returns what a call makes: its function, or that of a partial without a size."""
+    for value, _ in file.scopes.origins(node.func, file.scope):
+        if isinstance(value, ast.Call) and len(value.args) == 1:
+            is_sized = any(x.arg in _SIZES.values() for x in value.keywords)
+            if file.known(value.func) == "functools.partial" and not is_sized:
+                return value.args[0]
+    return node.func
 
 
 _Plain = ast.FunctionDef | ast.ClassDef | ast.Constant

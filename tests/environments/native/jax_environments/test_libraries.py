@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.environments.native.jax_environments.test_equality import NAMES, SLOW
+from tests.environments.native.jax_environments.test_equality import NAMES
+from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.compilation import stablehlo
 from tfrl.environments import native, suites
 from tfrl.environments.native.jax_environments import libraries, tracing
 
 pytest.importorskip("jax")
-EVERY = [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in NAMES]
+EVERY = some_slow(NAMES, fast=("gymnax", "pgx"))
 
 
 def find(library):

@@ -193,6 +193,19 @@ def test_a_callback_is_refused_when_an_environment_is_made():
         native.NativeEnvironment(dynamics, 2)
 
 
+@pytest.mark.parametrize(
+    "bounds", [(0, 1), {"tme": (0, 1)}, {"time": 5}, {"time": (0, 1, 2)}]
+)
+def test_bounds_of_other_parts_are_refused(bounds):
+    with pytest.raises(ValueError, match=r"observation_bounds: got .* a pair"):
+        made("dm_env", observation_bounds=bounds)
+
+
+def test_a_class_in_place_of_an_object_is_refused():
+    with pytest.raises(ValueError, match=r"got the class DmEnv, .*; write DmEnv\(\)"):
+        native.from_jax(counters.DmEnv, "dm_env", action_spec=counters.ACTION)
+
+
 def test_another_form_is_refused():
     with pytest.raises(ValueError, match="form: got 'gym', expected one of gymnax, br"):
         native.from_jax(None, "gym", action_spec=counters.ACTION)

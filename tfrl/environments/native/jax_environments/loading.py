@@ -209,6 +209,11 @@ def from_jax(
         )
     else:
         make = form
+    if isinstance(environment, type):
+        raise ValueError(
+            f"environment: got the class {environment.__name__}, expected an object "
+            f"of it; write {environment.__name__}()."
+        )
     spec = tensor_spec.to_nest_array_spec(tensor_spec.from_spec(action_spec))
     source = _Source(
         lambda: libraries.Made(
@@ -266,8 +271,22 @@ def _bounded(spec: Any, bounds: Any) -> Any:
     """Returns the nest of tensor specs of array specs, with the bounds that there are.
 
     Raises:
-      ValueError: If the bounds do not broadcast to an array's shape.
+      ValueError: If the bounds are those of other parts than the observation has, or no
+        pairs, or do not broadcast to an array's shape.
     """
+    is_dict, is_sequence = isinstance(bounds, dict), isinstance(bounds, tuple | list)
+    if isinstance(spec, dict):
+        fits = is_dict and bounds.keys() <= spec.keys()
+    else:
+        fits = is_sequence and len(bounds) == (
+            len(spec) if isinstance(spec, tuple) else 2
+        )
+    if bounds is not None and not fits:
+        raise ValueError(
+            f"observation_bounds: got {bounds!r} for {spec}, expected a pair of the "
+            "least and the greatest value for each array, in dictionaries and tuples "
+            "as in the observation, or None."
+        )
     if isinstance(spec, dict):
         return {k: _bounded(x, bounds and bounds.get(k)) for k, x in spec.items()}
     if isinstance(spec, tuple):

@@ -342,7 +342,7 @@ def _trace(jax: Any, name: str, function: Callable[..., Any], *inputs: Any) -> A
         remedy, cause = "keep everything that changes in the state", error
     except Exception as error:
         got, cause = type(error).__name__, error
-        remedy = "call it under jax.jit to see the whole error"
+        remedy = "see whether its form is another one, or call it under jax.jit"
     text = (str(cause).strip().splitlines() or [""])[0]
     raise ValueError(
         f"{name}: got {got} ({text}), expected a pure function that JAX can trace; "

@@ -154,8 +154,8 @@ def test_the_page_shows_every_rule():
         # Arguments, and files of models.
         (
             "m.compile(a, experimental_run_tf_function=False,)\n"
-            "m.fit(x, workers=2, epochs=3)\n",
-            "m.compile(a)\nm.fit(x, epochs=3)\n",
+            "m.fit(x, workers=2, epochs=3, **more)\n",
+            "m.compile(a)\nm.fit(x, epochs=3, **more)\n",
         ),
         (
             "def f(m: tf.keras.Model):\n    path = 'a/b'\n    m.save(path)\n"

@@ -14,18 +14,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.compilation import internals
+from tfrl.migrate import names
 from tfrl.savers import checkpoint_files
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 # Sonnet's names of variables, and Keras's.
-_KERAS = {
-    "w": "kernel",
-    "w_i": "kernel",
-    "w_h": "recurrent_kernel",
-    "b": "bias",
-    "scale": "gamma",
-    "offset": "beta",
-}
+_KERAS: dict[str, str] = names.TABLES["sonnet_variables"]
 # What a layer of Keras 2 lists beside the attributes that hold its parts.
 _LISTS = {"variables", "trainable_variables", "keras_api"}
 # A layer: its variables by their names in Keras, each with its place and its shape.

@@ -13,11 +13,7 @@ from tfrl.migrate.rules.gym_values import is_environment, is_method, is_own, rec
 from tfrl.migrate.scopes import Scope, dotted
 
 # What makes environments, and how it is told the mode of rendering.
-_LOADERS = {
-    "gymnasium.make": "render_mode={}",
-    "tfrl.environments.suite_gym.load": 'gym_kwargs={{"render_mode": {}}}',
-    "tfrl.environments.suite_mujoco.load": "",
-}
+_LOADERS: dict[str, str] = names.TABLES["loaders"]
 _ATARI = re.compile(
     r"ALE/\w+-v5|[A-Z]\w*(NoFrameskip|Deterministic)-v[04]|[A-Z]\w+-v4|"
     r"(BeamRider|Breakout|Enduro|MsPacman|Pong|Qbert|Seaquest|SpaceInvaders)-v0"

@@ -11,12 +11,8 @@ from tfrl.migrate.rule import File, argument, method_of, rule, text_in
 from tfrl.migrate.scopes import Scope, dotted
 
 _PAGE = "from_tf_agents#changes-in-the-dependencies"
-# The first argument of layers that take a size, and the layers.
-_SIZES = {
-    layer: argument
-    for argument, layers in names.TABLES["sizes"].items()
-    for layer in layers.split()
-}
+# The layers that take a size, and its argument, which is the first.
+_SIZES: dict[str, str] = names.TABLES["sizes"]
 _OF_SPECS = {"maximum", "minimum", "shape", "n", "high", "low", "num_values", "size"}
 _COUNTS = re.compile(r"action|output|(^|_)(n|num|dim|size)(_|$)")
 
@@ -146,7 +142,7 @@ def _rewrite(node: ast.Call, table: dict[str, str], file: File) -> None:
     """Names, deletes and adds arguments as a table tells."""
     gone = []
     for each in node.keywords if table else ():
-        name = each.arg or ""
+        name = each.arg or "**"
         new = table.get(name, table.get(ast.unparse(each), name))
         if " " in new:
             file.note(new)
@@ -160,13 +156,7 @@ def _rewrite(node: ast.Call, table: dict[str, str], file: File) -> None:
         file.add_argument(node, f"epsilon={table['+epsilon']}")
 
 
-_ENDINGS = {
-    "save": ".keras",
-    "load_model": ".keras",
-    "save_model": ".keras",
-    "save_weights": ".weights.h5",
-    "load_weights": ".weights.h5",
-}
+_ENDINGS: dict[str, str] = names.TABLES["endings"]
 
 
 @rule("model-files", _PAGE, ast.Call)

@@ -11,10 +11,7 @@ from tfrl.migrate.rule import File, Rule, argument, rule, text_in
 from tfrl.migrate.scopes import dotted
 
 # The imports that keep the name by which a program uses a package.
-_KEPT = {
-    "gym": "gymnasium as gym",
-    "tf_keras": "keras as tf_keras",
-}
+_KEPT: dict[str, str] = names.TABLES["kept"]
 
 
 def _moved(name: str, page: str, table: str, text: list[str]) -> Rule:

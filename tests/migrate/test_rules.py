@@ -208,6 +208,14 @@ def test_the_page_shows_every_rule():
             "o = tf.train.AdamOptimizer(1e-3)\no.apply_gradients(g)\n",
             "o = tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)\no.apply_gradients(g)\n",
         ),
+        (
+            "o = tf.train.AdamOptimizer(**more)\no.apply_gradients(g)\n",
+            "o = tf.keras.optimizers.Adam(**more)\no.apply_gradients(g)\n",
+        ),
+        (
+            "o = tf.train.AdamOptimizer(use_locking=True)\no.apply_gradients(g)\n",
+            "o = tf.keras.optimizers.Adam()\no.apply_gradients(g)\n",
+        ),
         # Calls of environments.
         (
             'e = gym.make("Foo-v1")\n'

@@ -152,7 +152,8 @@ def _rewrite(node: ast.Call, table: dict[str, str], file: File) -> None:
             start, _ = file.span(each)
             file.edit(start, start + len(name), new)
     file.remove(gone, [*node.args, *node.keywords])
-    if "+epsilon" in table and argument(node, "epsilon", 3) is None:
+    has_more = gone or any(x.arg is None for x in node.keywords)
+    if "+epsilon" in table and not (has_more or argument(node, "epsilon", 3)):
         file.add_argument(node, f"epsilon={table['+epsilon']}")
 
 

@@ -26,7 +26,7 @@ from benchmarks import (
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
     *("sac", "td3", "crossq", "ppo", "pqn", "predict"),
-    *("bandits", "pages", "atari", "service", "worker_failures", "gpu"),
+    *("bandits", "pages", "atari", "jax", "service", "worker_failures", "gpu"),
 )
 _ON_ALL_CORES = ("service", "gpu")  # Their processes use several threads.
 _WORKERS = "benchmarks/workers"

@@ -93,6 +93,16 @@ SYSTEMS = {
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
+    "jax_here": System(
+        "JAX beside tfrl",
+        f"{_WORKERS}.with_jax",
+        variables={"XLA_FLAGS": _JAX_ONE_THREAD, "JAX_PLATFORMS": "cpu"},
+    ),
+    "jax_environments": System(
+        "JAX's environments",
+        f"{_WORKERS}.with_jax_environments",
+        variables={"XLA_FLAGS": _JAX_ONE_THREAD, "JAX_PLATFORMS": "cpu"},
+    ),
     "sbx": System("SBX", f"{_WORKERS}.with_sbx", "sbx", {"XLA_FLAGS": _JAX_ONE_THREAD}),
     "floors": System("Floors", f"{_WORKERS}.floors"),
     "reverb": System(

@@ -1,12 +1,13 @@
-"""Measures DQN, PPO and PQN on gymnax's CartPole, each in one `lax.scan`.
+"""Measures DQN, PPO and PQN on gymnax's environments, each in one `lax.scan`.
 
-They are as PureJaxRL and, for PQN, purejaxql write them.
+They are as PureJaxRL and, for PQN, purejaxql write them: on CartPole, and on a game of
+MinAtar.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnax
@@ -14,9 +15,73 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from benchmarks.workers import ppo_settings, pqn_settings, serving
+from benchmarks.workers import (
+    jax_networks,
+    minatar_settings,
+    ppo_settings,
+    pqn_settings,
+    serving,
+)
 
 _BATCH = 64
+
+
+class _Problem:
+    """An environment of gymnax, and networks for it.
+
+    Attributes:
+      env: The environment.
+      params: Its parameters.
+      shape: The shape of an observation.
+      actions: The number of actions.
+    """
+
+    def __init__(
+        self,
+        name: str = "CartPole-v1",
+        units: Sequence[int] = (100,),
+        filters: int = 0,
+        activation: Callable[[Any], Any] = jax.nn.relu,
+    ) -> None:
+        self.env, self.params = gymnax.make(name)
+        self.shape = self.env.observation_space(self.params).shape
+        self.actions = int(self.env.num_actions)
+        self._units, self._filters, self._activation = units, filters, activation
+
+    def network(self, key: Any, outputs: int, *, normalized: bool = False) -> Any:
+        """Makes a network for the observations."""
+        return jax_networks.make(
+            key,
+            self.shape,
+            self._units,
+            outputs,
+            filters=self._filters,
+            normalized=normalized,
+        )
+
+    def apply(self, network: Any, observation: Any) -> Any:
+        """Returns a network's outputs `[B, outputs]`."""
+        return jax_networks.apply(network, observation, self._activation)
+
+    def reset(self, key: Any, envs: int) -> tuple[Any, Any]:
+        """Returns observations and states of environments."""
+        reset = jax.vmap(self.env.reset, (0, None))
+        observation, state = reset(jax.random.split(key, envs), self.params)
+        return observation, state
+
+    def step(self, key: Any, state: Any, action: Any) -> tuple[Any, Any, Any, Any]:
+        """Returns observations, states, rewards and the ends of episodes, `[B]`."""
+        keys = jax.random.split(key, len(action))
+        step = jax.vmap(self.env.step, (0, 0, 0, None))
+        # Terminated and truncated; one end of both kinds before gymnax 1.0.
+        observation, state, reward, *ends, _ = step(keys, state, action, self.params)
+        ended = functools.reduce(jnp.logical_or, ends)
+        return observation, state, reward, ended.astype(jnp.float32)
+
+
+def _minatar() -> _Problem:
+    name = minatar_settings.ENVIRONMENT.partition("/")[2]
+    return _Problem(name, minatar_settings.UNITS, minatar_settings.FILTERS)
 
 
 class _Frames(NamedTuple):
@@ -41,8 +106,10 @@ class _Carry(NamedTuple):
 class _Dqn:
     """The loop; `scan` does `length` iterations in one compiled call."""
 
-    def __init__(self, envs: int, capacity: int, length: int) -> None:
-        self._env, self._params = gymnax.make("CartPole-v1")
+    def __init__(
+        self, problem: _Problem, envs: int, capacity: int, length: int
+    ) -> None:
+        self._problem = problem
         self._envs, self._rows = envs, capacity // envs
         self._adam = optax.adam(1e-3)
         self.scan = jax.jit(
@@ -52,15 +119,14 @@ class _Dqn:
 
     def start(self) -> _Carry:
         key, net_key, env_key = jax.random.split(jax.random.PRNGKey(0), 3)
-        online = _make_network(net_key)
-        reset = jax.vmap(self._env.reset, (0, None))
-        observation, state = reset(jax.random.split(env_key, self._envs), self._params)
+        online = self._problem.network(net_key, self._problem.actions)
+        observation, state = self._problem.reset(env_key, self._envs)
         shape = (self._rows, self._envs)
         buffer = _Frames(
-            jnp.zeros((*shape, 4)),
+            jnp.zeros((*shape, *self._problem.shape)),
             jnp.zeros(shape, jnp.int32),
             jnp.zeros(shape),
-            jnp.zeros((*shape, 4)),
+            jnp.zeros((*shape, *self._problem.shape)),
             jnp.zeros(shape),
         )
         carry = _Carry(
@@ -79,8 +145,8 @@ class _Dqn:
     def _iteration(self, carry: _Carry, _: None) -> tuple[_Carry, Any]:
         key, act_key, step_key, sample_key = jax.random.split(carry.key, 4)
         actions = self._act(carry, act_key)
-        observation, state, reward, ended = _step_all(
-            self._env, self._params, step_key, carry.state, actions
+        observation, state, reward, ended = self._problem.step(
+            step_key, carry.state, actions
         )
         frames = _Frames(carry.observation, actions, reward, observation, ended)
         row = carry.step % self._rows
@@ -89,7 +155,7 @@ class _Dqn:
         )
         step = carry.step + 1
         batch = self._sample(buffer, step, sample_key)
-        gradients = jax.grad(_loss)(carry.online, carry.target, batch)
+        gradients = jax.grad(self._loss)(carry.online, carry.target, batch)
         updates, optimizer = self._adam.update(gradients, carry.optimizer)
         online = optax.apply_updates(carry.online, updates)
         target = jax.lax.cond(
@@ -103,9 +169,12 @@ class _Dqn:
 
     def _act(self, carry: _Carry, key: Any) -> Any:
         explore_key, random_key = jax.random.split(key)
-        greedy = jnp.argmax(_values(carry.online, carry.observation), -1)
+        values = self._problem.apply(carry.online, carry.observation)
+        greedy = jnp.argmax(values, -1)
         explores = jax.random.uniform(explore_key, (self._envs,)) < 0.1
-        at_random = jax.random.randint(random_key, (self._envs,), 0, 2)
+        at_random = jax.random.randint(
+            random_key, (self._envs,), 0, self._problem.actions
+        )
         return jnp.where(explores, at_random, greedy)
 
     def _sample(self, buffer: _Frames, filled: Any, key: Any) -> _Frames:
@@ -115,11 +184,19 @@ class _Dqn:
         envs = jax.random.randint(env_key, (_BATCH,), 0, self._envs)
         return jax.tree_util.tree_map(lambda frames: frames[rows, envs], buffer)
 
+    def _loss(self, online: Any, target: Any, batch: _Frames) -> Any:
+        best = self._problem.apply(target, batch.next_observation).max(-1)
+        targets = batch.reward + 0.99 * (1 - batch.ended) * best
+        values = self._problem.apply(online, batch.observation)
+        chosen = jnp.take_along_axis(values, batch.action[:, None], -1)[:, 0]
+        return jnp.mean((chosen - targets) ** 2)
 
-def dqn(envs: int, capacity: int = 100_000) -> serving.Task:
+
+def dqn(envs: int, capacity: int = 100_000, minatar: bool = False) -> serving.Task:
     """Makes the loop; a call takes about a sixth of a second."""
-    length = max(200, 4000 * 16 // (16 + envs))
-    loop = _Dqn(envs, capacity, length)
+    length = 20 if minatar else max(200, 4000 * 16 // (16 + envs))
+    problem = _minatar() if minatar else _Problem()
+    loop = _Dqn(problem, envs, capacity, length)
     carry = loop.start()
 
     def run(count: int) -> dict[str, int]:
@@ -134,27 +211,6 @@ def dqn(envs: int, capacity: int = 100_000) -> serving.Task:
     return serving.Task(run)
 
 
-def _make_network(key: Any) -> list[tuple[Any, Any]]:
-    hidden, out = jax.random.split(key)
-    return [
-        (jax.random.normal(hidden, (4, 100)) / 2.0, jnp.zeros(100)),
-        (jax.random.normal(out, (100, 2)) / 10.0, jnp.zeros(2)),
-    ]
-
-
-def _values(network: list[tuple[Any, Any]], observation: Any) -> Any:
-    (hidden, hidden_bias), (out, out_bias) = network
-    return jax.nn.relu(observation @ hidden + hidden_bias) @ out + out_bias
-
-
-def _loss(online: Any, target: Any, batch: _Frames) -> Any:
-    best = _values(target, batch.next_observation).max(-1)
-    targets = batch.reward + 0.99 * (1 - batch.ended) * best
-    values = _values(online, batch.observation)
-    chosen = jnp.take_along_axis(values, batch.action[:, None], -1)[:, 0]
-    return jnp.mean((chosen - targets) ** 2)
-
-
 class _Step(NamedTuple):
     observation: Any
     action: Any
@@ -167,8 +223,8 @@ class _Step(NamedTuple):
 class _Ppo:
     """The loop; `scan` does `length` iterations in one compiled call."""
 
-    def __init__(self, envs: int, steps: int, length: int) -> None:
-        self._env, self._params = gymnax.make("CartPole-v1")
+    def __init__(self, problem: _Problem, envs: int, steps: int, length: int) -> None:
+        self._problem = problem
         self._envs, self._steps = envs, steps
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(ppo_settings.GRADIENT_NORM),
@@ -181,9 +237,11 @@ class _Ppo:
 
     def start(self) -> Any:
         key, actor_key, critic_key, env_key = jax.random.split(jax.random.PRNGKey(0), 4)
-        networks = _make_tanh_network(actor_key, 2), _make_tanh_network(critic_key, 1)
-        reset = jax.vmap(self._env.reset, (0, None))
-        observation, state = reset(jax.random.split(env_key, self._envs), self._params)
+        networks = (
+            self._problem.network(actor_key, self._problem.actions),
+            self._problem.network(critic_key, 1),
+        )
+        observation, state = self._problem.reset(env_key, self._envs)
         return networks, self._optimizer.init(networks), state, observation, key
 
     def _iteration(self, carry: Any, _: None) -> tuple[Any, None]:
@@ -194,7 +252,7 @@ class _Ppo:
             None,
             self._steps,
         )
-        advantages = _advantages(rollout, _apply_both(networks, observation)[1])
+        advantages = _advantages(rollout, self._apply_both(networks, observation)[1])
         data = rollout, advantages, advantages + rollout.value
         (networks, optimizer, key), _ = jax.lax.scan(
             lambda carry, _: self._epoch(data, carry),
@@ -207,24 +265,49 @@ class _Ppo:
     def _step(self, networks: Any, carry: Any) -> tuple[Any, _Step]:
         state, observation, key = carry
         key, act_key, step_key = jax.random.split(key, 3)
-        logits, value = _apply_both(networks, observation)
+        logits, value = self._apply_both(networks, observation)
         action = jax.random.categorical(act_key, logits)
-        following, state, reward, ended = _step_all(
-            self._env, self._params, step_key, state, action
-        )
+        following, state, reward, ended = self._problem.step(step_key, state, action)
         log_prob = _log_prob(logits, action)
         frame = _Step(observation, action, reward, ended, value, log_prob)
         return (state, following, key), frame
 
     def _update(self, networks: Any, optimizer: Any, minibatch: Any) -> Any:
-        gradients = jax.grad(_ppo_loss)(networks, *minibatch)
+        gradients = jax.grad(self._loss)(networks, *minibatch)
         updates, optimizer = self._optimizer.update(gradients, optimizer)
         return optax.apply_updates(networks, updates), optimizer
 
+    def _loss(
+        self, networks: Any, rollout: _Step, advantages: Any, returns: Any
+    ) -> Any:
+        clip = ppo_settings.CLIP_RANGE
+        logits, values = self._apply_both(networks, rollout.observation)
+        near = rollout.value + jnp.clip(values - rollout.value, -clip, clip)
+        errors = jnp.maximum((values - returns) ** 2, (near - returns) ** 2)
+        ratio = jnp.exp(_log_prob(logits, rollout.action) - rollout.log_prob)
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        gain = jnp.minimum(
+            ratio * advantages, jnp.clip(ratio, 1 - clip, 1 + clip) * advantages
+        )
+        log_probs = jax.nn.log_softmax(logits)
+        entropy = -(jnp.exp(log_probs) * log_probs).sum(-1)
+        return (
+            ppo_settings.VALUE_WEIGHT * errors.mean()
+            - gain.mean()
+            - ppo_settings.ENTROPY_WEIGHT * entropy.mean()
+        )
 
-def ppo(envs: int, steps: int) -> serving.Task:
-    """Makes the loop; a call does about 50,000 environment steps."""
-    return _on_policy_task(_Ppo, envs, steps)
+    def _apply_both(self, networks: Any, observation: Any) -> tuple[Any, Any]:
+        """Returns the logits and the values."""
+        logits, values = (self._problem.apply(x, observation) for x in networks)
+        return logits, values[..., 0]
+
+
+def ppo(envs: int, steps: int, minatar: bool = False) -> serving.Task:
+    """Makes the loop; a call is 50,000 environment steps, or one rollout of MinAtar."""
+    units = (ppo_settings.UNITS, ppo_settings.UNITS)
+    problem = _minatar() if minatar else _Problem(units=units, activation=jnp.tanh)
+    return _on_policy_task(_Ppo, problem, envs, steps)
 
 
 def _advantages(rollout: _Step, last_value: Any) -> Any:
@@ -240,48 +323,6 @@ def _advantages(rollout: _Step, last_value: Any) -> Any:
 
     start = jnp.zeros_like(last_value), last_value
     return jax.lax.scan(back, start, rollout, reverse=True, unroll=16)[1]
-
-
-def _ppo_loss(networks: Any, rollout: _Step, advantages: Any, returns: Any) -> Any:
-    clip = ppo_settings.CLIP_RANGE
-    logits, values = _apply_both(networks, rollout.observation)
-    near = rollout.value + jnp.clip(values - rollout.value, -clip, clip)
-    errors = jnp.maximum((values - returns) ** 2, (near - returns) ** 2)
-    ratio = jnp.exp(_log_prob(logits, rollout.action) - rollout.log_prob)
-    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    gain = jnp.minimum(
-        ratio * advantages, jnp.clip(ratio, 1 - clip, 1 + clip) * advantages
-    )
-    log_probs = jax.nn.log_softmax(logits)
-    entropy = -(jnp.exp(log_probs) * log_probs).sum(-1)
-    return (
-        ppo_settings.VALUE_WEIGHT * errors.mean()
-        - gain.mean()
-        - ppo_settings.ENTROPY_WEIGHT * entropy.mean()
-    )
-
-
-def _make_tanh_network(key: Any, outputs: int) -> list[tuple[Any, Any]]:
-    sizes = (4, ppo_settings.UNITS, ppo_settings.UNITS, outputs)
-    return [
-        (jax.random.normal(k, (rows, columns)) / rows**0.5, jnp.zeros(columns))
-        for k, rows, columns in zip(
-            jax.random.split(key, 3), sizes[:-1], sizes[1:], strict=True
-        )
-    ]
-
-
-def _apply_both(networks: Any, observation: Any) -> tuple[Any, Any]:
-    """Returns the logits and the values."""
-    logits, values = (_apply_tanh(network, observation) for network in networks)
-    return logits, values[..., 0]
-
-
-def _apply_tanh(network: list[tuple[Any, Any]], x: Any) -> Any:
-    *hidden, (out, out_bias) = network
-    for kernel, bias in hidden:
-        x = jnp.tanh(x @ kernel + bias)
-    return x @ out + out_bias
 
 
 def _log_prob(logits: Any, action: Any) -> Any:
@@ -300,8 +341,8 @@ class _Valued(NamedTuple):
 class _Pqn:
     """The loop; `scan` does `length` iterations in one compiled call."""
 
-    def __init__(self, envs: int, steps: int, length: int) -> None:
-        self._env, self._params = gymnax.make(pqn_settings.ENVIRONMENT)
+    def __init__(self, problem: _Problem, envs: int, steps: int, length: int) -> None:
+        self._problem = problem
         self._envs, self._steps = envs, steps
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(pqn_settings.GRADIENT_NORM),
@@ -314,9 +355,8 @@ class _Pqn:
 
     def start(self) -> Any:
         key, net_key, env_key = jax.random.split(jax.random.PRNGKey(0), 3)
-        network = _make_normalized_network(net_key)
-        reset = jax.vmap(self._env.reset, (0, None))
-        observation, state = reset(jax.random.split(env_key, self._envs), self._params)
+        network = self._problem.network(net_key, self._problem.actions, normalized=True)
+        observation, state = self._problem.reset(env_key, self._envs)
         return network, self._optimizer.init(network), state, observation, key
 
     def _iteration(self, carry: Any, _: None) -> tuple[Any, None]:
@@ -327,7 +367,7 @@ class _Pqn:
             None,
             self._steps,
         )
-        last_value = _apply_normalized(network, observation).max(-1)
+        last_value = self._problem.apply(network, observation).max(-1)
         data = rollout.observation, rollout.action, _returns(rollout, last_value)
         (network, optimizer, key), _ = jax.lax.scan(
             lambda carry, _: self._epoch(data, carry),
@@ -340,25 +380,31 @@ class _Pqn:
     def _step(self, network: Any, carry: Any) -> tuple[Any, _Valued]:
         state, observation, key = carry
         key, explore_key, random_key, step_key = jax.random.split(key, 4)
-        values = _apply_normalized(network, observation)
+        values = self._problem.apply(network, observation)
         explores = jax.random.uniform(explore_key, (self._envs,)) < pqn_settings.EPSILON
-        at_random = jax.random.randint(random_key, (self._envs,), 0, 2)
-        action = jnp.where(explores, at_random, jnp.argmax(values, -1))
-        following, state, reward, ended = _step_all(
-            self._env, self._params, step_key, state, action
+        at_random = jax.random.randint(
+            random_key, (self._envs,), 0, self._problem.actions
         )
+        action = jnp.where(explores, at_random, jnp.argmax(values, -1))
+        following, state, reward, ended = self._problem.step(step_key, state, action)
         frame = _Valued(observation, action, reward, ended, values.max(-1))
         return (state, following, key), frame
 
     def _update(self, network: Any, optimizer: Any, minibatch: Any) -> Any:
-        gradients = jax.grad(_pqn_loss)(network, *minibatch)
+        gradients = jax.grad(self._loss)(network, *minibatch)
         updates, optimizer = self._optimizer.update(gradients, optimizer)
         return optax.apply_updates(network, updates), optimizer
 
+    def _loss(self, network: Any, observation: Any, action: Any, returns: Any) -> Any:
+        values = self._problem.apply(network, observation)
+        chosen = jnp.take_along_axis(values, action[:, None], -1)[:, 0]
+        return jnp.mean((chosen - returns) ** 2)
 
-def pqn(envs: int, steps: int) -> serving.Task:
-    """Makes the loop; a call does about 50,000 environment steps."""
-    return _on_policy_task(_Pqn, envs, steps)
+
+def pqn(envs: int, steps: int, minatar: bool = False) -> serving.Task:
+    """Makes the loop; a call is 50,000 environment steps, or one rollout of MinAtar."""
+    problem = _minatar() if minatar else _Problem(units=pqn_settings.UNITS)
+    return _on_policy_task(_Pqn, problem, envs, steps)
 
 
 def _returns(rollout: _Valued, last_value: Any) -> Any:
@@ -370,45 +416,6 @@ def _returns(rollout: _Valued, last_value: Any) -> Any:
         return mix * returned + (1 - mix) * step.value, returned
 
     return jax.lax.scan(back, last_value, rollout, reverse=True, unroll=16)[1]
-
-
-def _pqn_loss(network: Any, observation: Any, action: Any, returns: Any) -> Any:
-    values = _apply_normalized(network, observation)
-    chosen = jnp.take_along_axis(values, action[:, None], -1)[:, 0]
-    return jnp.mean((chosen - returns) ** 2)
-
-
-def _make_normalized_network(key: Any) -> list[tuple[Any, ...]]:
-    """Returns kernel, bias, and scale and offset of each hidden layer; the last two."""
-    sizes = (4, *pqn_settings.UNITS, 2)
-    layers = [
-        (jax.random.normal(k, (rows, columns)) / rows**0.5, jnp.zeros(columns))
-        for k, rows, columns in zip(
-            jax.random.split(key, len(sizes) - 1), sizes[:-1], sizes[1:], strict=True
-        )
-    ]
-    *hidden, out = layers
-    return [(*layer, jnp.ones_like(layer[1]), layer[1]) for layer in hidden] + [out]
-
-
-def _apply_normalized(network: list[tuple[Any, ...]], x: Any) -> Any:
-    *hidden, (out, out_bias) = network
-    for kernel, bias, scale, offset in hidden:
-        x = jax.nn.standardize(x @ kernel + bias, epsilon=1e-5)
-        x = jax.nn.relu(scale * x + offset)
-    return x @ out + out_bias
-
-
-def _step_all(
-    env: Any, params: Any, key: Any, state: Any, action: Any
-) -> tuple[Any, Any, Any, Any]:
-    """Returns observations, states, rewards and the ends of episodes, float `[B]`."""
-    keys = jax.random.split(key, len(action))
-    step = jax.vmap(env.step, (0, 0, 0, None))
-    # Terminated and truncated; one end of both kinds before gymnax 1.0.
-    observation, state, reward, *ends, _ = step(keys, state, action, params)
-    ended = functools.reduce(jnp.logical_or, ends)
-    return observation, state, reward, ended.astype(jnp.float32)
 
 
 def _epoch(
@@ -440,9 +447,11 @@ def _epoch(
     return (networks, optimizer, key), None
 
 
-def _on_policy_task(make_loop: Any, envs: int, steps: int) -> serving.Task:
-    length = max(1, 50_000 // (envs * steps))
-    loop = make_loop(envs, steps, length)
+def _on_policy_task(
+    make_loop: Any, problem: _Problem, envs: int, steps: int
+) -> serving.Task:
+    length = 1 if len(problem.shape) > 1 else max(1, 50_000 // (envs * steps))
+    loop = make_loop(problem, envs, steps, length)
     carry = loop.start()
 
     def run(count: int) -> dict[str, int]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
+import time
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 import tfrl
 from benchmarks.workers import (
     making,
+    minatar_settings,
     pendulum_settings,
     ppo_settings,
     pqn_settings,
@@ -22,6 +25,7 @@ from benchmarks.workers import (
 )
 from tfrl import agents, networks, train
 from tfrl.algorithms import registry, worlds
+from tfrl.compilation import fast_function
 from tfrl.drivers import dynamic_step_driver
 from tfrl.policies import policy_loader, policy_saver, random_tf_policy
 from tfrl.replay_buffers import (
@@ -180,6 +184,60 @@ def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
     )
 
 
+def minatar(algorithm: str, envs: int, steps: int = 0) -> serving.Task:
+    """Makes the loop of PPO, PQN or DQN on a game of MinAtar in JAX."""
+    settings = {**minatar_settings.ALGORITHMS[algorithm], "num_envs": envs}
+    if steps:
+        settings["collect_steps_per_iteration"] = steps
+        settings["minibatch_size"] = envs * steps // ppo_settings.MINIBATCHES
+    environment = minatar_settings.ENVIRONMENT
+    return _loop(algorithm, environment, False, jit_compile=True, **settings)
+
+
+def random_play(environment: str, envs: int) -> serving.Task:
+    """Makes a compiled loop of random actions.
+
+    Its fact is the time from the environment's name to the end of the first call.
+    """
+    started = time.perf_counter()
+    made = worlds.make_environment(environment, envs, 0)
+    spec = made.action_spec()
+
+    def act(call: tf.Tensor) -> tf.Tensor:
+        seed = tf.stack([call, 0])
+        if spec.dtype.is_floating:
+            return tf.random.stateless_uniform(
+                [envs, *spec.shape], seed, spec.minimum, spec.maximum, alg="philox"
+            )
+        least, most = (tf.cast(x, tf.float32) for x in (spec.minimum, spec.maximum))
+        drawn = tf.random.stateless_uniform([envs, *spec.shape], seed, alg="philox")
+        return tf.cast(least + drawn * (most - least + 1), spec.dtype)
+
+    @fast_function.fast_function(
+        label=f"{environment} {envs}", jit_compile=True, autograph=False
+    )
+    def play(start: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        def body(call: tf.Tensor, steps: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            begins = made.step(act(call)).is_first()
+            # What begins an episode is no step.
+            return call + 1, steps + envs - tf.reduce_sum(tf.cast(begins, tf.int32))
+
+        loop = (start, tf.constant(0))
+        return tf.while_loop(lambda call, _: call < start + count, body, loop)[1]
+
+    calls = tf.constant(0)
+    play(calls, tf.constant(1)).numpy()
+    facts = {"first call": time.perf_counter() - started}
+
+    def run(count: int) -> dict[str, int]:
+        nonlocal calls
+        calls += count
+        steps = int(play(calls, tf.constant(count)))
+        return {"iterations": count, "environment steps": steps}
+
+    return serving.Task(run, facts)
+
+
 def _loop(*arguments: Any, **settings: Any) -> serving.Task:
     """Makes a loop; see `making.algorithm`."""
     return making.loop_task(making.algorithm(*arguments, **settings).build())
@@ -318,6 +376,8 @@ if __name__ == "__main__":
             "ppo": ppo,
             "ppo_sweep": ppo_sweep,
             "pqn": pqn,
+            "minatar": minatar,
+            "random_play": random_play,
             "buffer": buffer,
             "predict": predict,
         },

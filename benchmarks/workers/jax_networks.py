@@ -1,0 +1,71 @@
+"""Networks in plain JAX, lists of layers: convolutions for images, and dense layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+Network = list[tuple[Any, ...]]
+
+
+def make(
+    key: Any,
+    shape: Sequence[int],
+    units: Sequence[int],
+    outputs: int,
+    *,
+    filters: int = 0,
+    normalized: bool = False,
+) -> Network:
+    """Makes a network.
+
+    Args:
+      key: The key of the initial weights.
+      shape: The shape of an observation.
+      units: The units of each dense layer before the last.
+      outputs: The units of the last layer.
+      filters: The filters of a convolution of 3 x 3 before them; 0 for none.
+      normalized: Whether these dense layers have layer normalization.
+
+    Returns:
+      Kernel and bias of each layer, and scale and offset of a normalization.
+    """
+    keys = jax.random.split(key, 2 + len(units))
+    layers: Network = []
+    if filters:
+        height, width, channels = shape
+        layers.append(_layer(keys[0], (3, 3, channels, filters)))
+        shape = (height - 2, width - 2, filters)
+    sizes = [math.prod(shape), *units]
+    for k, rows, columns in zip(keys[1:-1], sizes[:-1], sizes[1:], strict=True):
+        kernel, bias = _layer(k, (rows, columns))
+        norm = (jnp.ones_like(bias), bias) if normalized else ()
+        layers.append((kernel, bias, *norm))
+    return [*layers, _layer(keys[-1], (sizes[-1], outputs))]
+
+
+def apply(network: Network, x: Any, activation: Callable[[Any], Any]) -> Any:
+    """Returns the outputs `[B, outputs]` for observations `[B, ...]`."""
+    *hidden, (out, out_bias) = network
+    for kernel, bias, *norm in hidden:
+        if kernel.ndim == 4:
+            x = jax.lax.conv_general_dilated(
+                x, kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+            x = activation(x + bias).reshape(len(x), -1)
+            continue
+        x = x.reshape(len(x), -1) @ kernel + bias
+        if norm:
+            scale, offset = norm
+            x = scale * jax.nn.standardize(x, epsilon=1e-5) + offset
+        x = activation(x)
+    return x @ out + out_bias
+
+
+def _layer(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    rows = math.prod(shape[:-1])
+    return jax.random.normal(key, shape) / rows**0.5, jnp.zeros(shape[-1])

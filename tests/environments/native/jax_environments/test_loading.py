@@ -1,3 +1,4 @@
+import json
 import os
 import pathlib
 import subprocess
@@ -277,3 +278,17 @@ def test_the_runs_of_a_sweep_train_as_alone():
             swept.agent.variables(), alone.agent.variables(), strict=True
         ):
             np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "allowed"), [("plain", 0), ("compiled", 1e-4)])
+def test_an_agent_trains_as_on_one_device(forks, mode, allowed):
+    """As on a GPU, where no variable of int32 can be."""
+    script = pathlib.Path(__file__).parent / "scripts" / "like_a_gpu.py"
+    code, output, errors = forks.run(str(script), mode)
+    assert code == 0, errors[-3000:]
+    found = json.loads(output.splitlines()[-1])
+    assert found["devices"] == ["CPU:1"]
+    assert found["int32"] == []
+    assert found["difference"] <= allowed
+    assert found["same_counts"]

@@ -371,6 +371,27 @@ _MINIGRID = tuple(
     )
     for agent, changes in (("PPO", {}), ("PPO with convolutions", _CONVOLUTIONS))
 )
+# A tenth of the published budget, 1,000,000 steps; schedules end as early.
+_MINATAR = tuple(
+    Entry(
+        agent,
+        name,
+        f"{name}_minatar",
+        num_seeds,
+        _on(
+            f"gymnax/{game}-MinAtar",
+            num_iterations=num_iterations,
+            eval_interval=num_iterations // 15,
+            **changes,
+        ),
+    )
+    for agent, name, num_seeds, num_iterations, changes in (
+        ("PPO", "ppo", 3, 122, {}),
+        ("PQN", "pqn", 3, 244, {"epsilon_decay_iterations": 24}),
+        ("DQN", "dqn", 1, 248_750, {}),
+    )
+    for game in (("Breakout",) if name == "dqn" else ("Breakout", "Asterix"))
+)
 # The rows of the page, by kinds of environments.
 FAMILIES: dict[str, tuple[Entry, ...]] = {
     "Classic control": (
@@ -442,6 +463,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         *_WITH_NOISE_ON_MEANS,
     ),
     "MiniGrid": _MINIGRID,
+    "MinAtar": _MINATAR,
     "Memory": (
         Entry("R2D2", "r2d2", "r2d2", 3),
         Entry("Recurrent PPO", "ppo", "ppo_cartpole_memory", 3),

@@ -24,18 +24,17 @@ DOCS = ROOT / "docs"
 _HEAD = """# Scores
 
 Scores are mean returns of greedy episodes with the final weights: 1,000 episodes on
-environments that are written in TensorFlow, 20 on dm_control's, whose episodes have
-1,000 steps, and 50 on all others. An episode of a bandit is a round; regrets beside
-TF-Agents' are on [the page of bandits](bandits.md#regret). `mean` is the mean over the
-seeds, with its 95 % interval (Student's t). In rows whose interval says "seeds only",
-all seeds were evaluated in episodes with the same starts and to one or three digits.
-Their intervals hold the chance of the seeds and the rounding, and leave out the chance
-of the starts. In newer rows the starts differ from seed to seed, so the interval holds
-both, and `benchmarks/score_curves.csv` has the return of each episode. `steps` is the
-mean over the seeds, too. IQM is the
-interquartile mean over the seeds (Agarwal et al., "Deep reinforcement learning at the
-edge of the statistical precipice", 2021); `worst` and the dots of the pictures show the
-seeds that it hides.
+environments that are written in TensorFlow or JAX, 20 on dm_control's, whose episodes
+have 1,000 steps, and 50 on all others. An episode of a bandit is a round; regrets
+beside TF-Agents' are on [the page of bandits](bandits.md#regret). `mean` is the mean
+over the seeds, with its 95 % interval (Student's t). In rows whose interval says "seeds
+only", all seeds were evaluated in episodes with the same starts and to one or three
+digits. Their intervals hold the chance of the seeds and the rounding, and leave out the
+chance of the starts. In newer rows the starts differ from seed to seed, so the interval
+holds both, and `benchmarks/score_curves.csv` has the return of each episode. `steps` is
+the mean over the seeds, too. IQM is the interquartile mean over the seeds (Agarwal et
+al., "Deep reinforcement learning at the edge of the statistical precipice", 2021);
+`worst` and the dots of the pictures show the seeds that it hides.
 
 A rule chooses the references from [the published figures](#published-figures).
 `reference` is the best figure of the same algorithm, on any version of the environment,
@@ -265,6 +264,9 @@ deviation, number of runs, kind and page. They are of these sources:
 - The results of SAC, CrossQ, DroQ and REDQ in SimbaV2's repository: ten runs each. The
   figures are computed from its files, which do not say how actions were chosen, so they
   give no verdict.
+- The curves in gymnax-blines' files of its runs on MinAtar's games: one run each. A
+  figure is the mean of 164 episodes, whose actions are sampled, at that number of
+  steps. The learning rate stays, so a shorter run would have ended there.
 - The mean return of the recorded episodes, for agents that learn from recordings.
 
 Figures that are only drawn, in papers or on pages, are left out.

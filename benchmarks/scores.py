@@ -82,6 +82,7 @@ _PACKAGES_OF = {
     "MuJoCo": ("mujoco",),
     "dm_control": ("dm-control", "mujoco"),
     "MiniGrid": ("minigrid",),
+    "MinAtar": ("jax", "gymnax"),
     "Exploration": ("bsuite",),
 }
 _PORTABLE = "portable"

@@ -91,14 +91,15 @@ def test_the_file_holds_what_its_sources_say():
         for x in published.read()
     }
     assert len(found) == len(published.read())
-    million = 1_000_000
+    million, final = 1_000_000, "final"
     for name, figure in {
-        ("rl-zoo3", "DQN", "MountainCar-v0", 120_000): (-100.849, 1, "final"),
-        ("rl-zoo3", "PPO", "Acrobot-v1", million): (-73.506, 1, "final"),
-        ("sb3-contrib", "QR-DQN", "CartPole-v1", 50_000): (386, 5, "final"),
+        ("rl-zoo3", "DQN", "MountainCar-v0", 120_000): (-100.849, 1, final),
+        ("rl-zoo3", "PPO", "Acrobot-v1", million): (-73.506, 1, final),
+        ("sb3-contrib", "QR-DQN", "CartPole-v1", 50_000): (386, 5, final),
         ("Tianshou", "PPO", "Humanoid-v3", million): (787.1, 10, "best"),
         ("CleanRL", "C51", "CartPole-v1", 500_000): (481.2, 3, "training"),
         ("CleanRL", "PPO", "InvertedPendulum-v4", million): (963.09, 3, "training"),
+        ("gymnax-blines", "PPO", "gymnax/Breakout-MinAtar", 959_936): (20.3, 1, final),
     }.items():
         assert found[name] == figure
 
@@ -130,6 +131,6 @@ def test_every_source_of_published_settings_is_found():
     for entry in scores.ENTRIES:
         settings = entry.settings_source()
         found = published.of_settings(entry.figures, settings, 1e6)
-        if settings.startswith(("rl-zoo3", "CleanRL", "Tianshou")):
+        if settings.startswith(("rl-zoo3", "CleanRL", "Tianshou", "gymnax-blines")):
             assert found is not None, entry
             assert settings.startswith(found.source)

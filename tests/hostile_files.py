@@ -276,11 +276,11 @@ _FILES = (
 )
 
 
-def _npz_bomb(size: int = 2**31) -> bytes:
-    """Returns an npz file of 2 MB whose array has 2 GB."""
+def _npz_bomb(size: int = 2**30) -> bytes:
+    """Returns an npz file of 5 MB whose array has more than `MOST_MEMORY`."""
     file = io.BytesIO()
     with (
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("nest.npy", "w", force_zip64=True) as member,
     ):
         member.write(_npy_header((size,), "|u1"))

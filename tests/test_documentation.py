@@ -117,22 +117,15 @@ def test_the_pages_code_has_names_and_arguments_that_exist(page):
     assert listings.faults(code_of(page), page, without=["jax", "wandb"]) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "number", "shorter"),
-    [
-        ("runs", 2, {"10_000": "1_500", "seed=0": "seed=0, jit_compile=False"}),
-        ("classes", 4, {"50_000": "300", '"CartPole-v1", seed=0': SMALL_PPO}),
-    ],
-)
-def test_the_first_listings_run(name, number, shorter, tmp_path, monkeypatch):
-    """Of the pages that a newcomer reads first, beside README, with fewer steps."""
+def test_the_first_listings_of_the_classes_run(tmp_path, monkeypatch):
+    """For fewer steps; `test_repository.py` runs those of README and of `runs`."""
     monkeypatch.chdir(tmp_path)
-    page = DOCS / f"{name}.md"
-    code = code_of(page, number)
-    for old, new in shorter.items():
+    page = DOCS / "classes.md"
+    code = code_of(page, 4)
+    for old, new in {"50_000": "300", '"CartPole-v1", seed=0': SMALL_PPO}.items():
         assert old in code
         code = code.replace(old, new)
-    exec(compile(code, str(page), "exec"), {"__name__": name})
+    exec(compile(code, str(page), "exec"), {"__name__": "classes"})
 
 
 def test_the_first_program_is_the_same_on_every_page():

@@ -55,11 +55,26 @@ def parsed(path):
     return ast.parse(path.read_text())
 
 
-def test_the_readmes_listings_run(tmp_path):
-    text = (REPOSITORY / "README.md").read_text()
-    listings = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+def listings(page):
+    """The programs of a page."""
+    text = (REPOSITORY / page).read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_readmes_program_runs_and_its_policy_is_filmed(tmp_path):
+    """The whole program is that of `docs/start.md`, which a slow test runs."""
+    (program,) = listings("README.md")
+    first, filmed, *_ = listings("docs/runs.md")
+    assert first == program
+    code = program + filmed
+    for whole, shorter in {
+        "10_000": "5_000",
+        "num_episodes=2": "num_episodes=1",
+    }.items():
+        assert whole in code
+        code = code.replace(whole, shorter)
     result = subprocess.run(
-        [sys.executable, "-c", listings],
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         env={
             **{name: x for name, x in os.environ.items() if name != "XLA_FLAGS"},
@@ -70,7 +85,10 @@ def test_the_readmes_listings_run(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert "0000 00:00:" not in result.stderr  # TensorFlow's start-up messages.
-    assert float(result.stdout) >= 80  # Random actions get about 22.
+    mean, returns = map(ast.literal_eval, result.stdout.splitlines())
+    assert mean >= 80  # Random actions get about 22.
+    assert len(returns) == 1
+    assert (tmp_path / "film.mp4").stat().st_size > 1_000
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ SHORT = {"num_iterations": 60, "num_eval_episodes": 20, "eval_interval": 30}
 
 
 def test_it_learns_saves_and_goes_on_as_one_run(tmp_path):
-    whole = tfrl.LinUCB("PaddedArmsBandit-v0", **SHORT).learn(1920)
-    first = tfrl.LinUCB("PaddedArmsBandit-v0", **SHORT).learn(960)
-    assert first.agent.collect_policy.accepts_per_arm_features
-    first.save(tmp_path)
+    whole = tfrl.LinUCB("PaddedArmsBandit-v0", **SHORT).learn(960)
+    assert whole.agent.collect_policy.accepts_per_arm_features
+    whole.save(tmp_path)
     second = tfrl.load(tmp_path).learn(960)
+    whole.learn(960)
     np.testing.assert_array_equal(second.agent.theta, whole.agent.theta)
     true = (0.0, 1.0, 1.0, -1.0)
     np.testing.assert_allclose(whole.agent.theta[0, 4:], true, atol=0.1)

@@ -28,21 +28,24 @@ def test_an_lstm_learns_from_sequences(kind):
     assert {part.shape[-1] for part in tf.nest.flatten(state)} == {4}
 
 
-def test_the_seeds_of_an_lstm_are_no_weights_of_its_target():
+@pytest.fixture(scope="module")
+def untrained():
     made = tfrl.SAC("PendulumNoVel-v1", **SMALL)
     made.build()
-    weights = made.agent.weights_by_name()
+    return made
+
+
+def test_the_seeds_of_an_lstm_are_no_weights_of_its_target(untrained):
+    weights = untrained.agent.weights_by_name()
     norms = [tf.linalg.global_norm(weights[x]) for x in ("weights", "target_weights")]
     np.testing.assert_array_equal(*norms)  # Targets begin as copies.
 
 
-def test_an_lstm_remembers():
-    made = tfrl.SAC("PendulumNoVel-v1", **SMALL)
-    made.build()
+def test_an_lstm_remembers(untrained):
     observation = np.array([1.0, 0.0], np.float32)
-    first, state = made.predict(observation)
-    second, _ = made.predict(observation, state)
-    again, _ = made.predict(observation)
+    first, state = untrained.predict(observation)
+    second, _ = untrained.predict(observation, state)
+    again, _ = untrained.predict(observation)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, second)
 

@@ -92,9 +92,9 @@ class ReplayBufferConformance(Conformance):
         """Checks that exactly the last `max_length` frames of each column are drawn."""
         buffer = self._filled(self.max_length + 3)
         drawn: set[int] = set()
-        dataset = buffer.as_dataset(sample_batch_size=20)
         # One of n frames is missed with a probability of less than n * exp(-20).
-        for element in dataset.take(self.max_length * self.batch_size):
+        dataset = buffer.as_dataset(sample_batch_size=20 * self.batch_size)
+        for element in dataset.take(self.max_length):
             drawn.update(np.asarray(self.items_of(element)["number"]).tolist())
         frames = range(3, self.max_length + 3)
         wanted = {c * _COLUMN + f for c in range(self.batch_size) for f in frames}

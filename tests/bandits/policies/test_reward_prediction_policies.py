@@ -131,6 +131,17 @@ def test_falcons_probabilities_are_those_of_the_paper():
     np.testing.assert_allclose(_probabilities(policy), expected, rtol=1e-4)
 
 
+def test_falcon_takes_the_same_actions_when_it_is_compiled():
+    policy = KINDS["falcon"]()
+    time_step = _at((1, 0, 1, 1), 50)
+
+    def act():
+        return policy.action(time_step, seed=4).action
+
+    compiled = tf.function(act, autograph=False, jit_compile=True)
+    np.testing.assert_array_equal(compiled(), act())
+
+
 def test_falcons_hint_bounds_the_exploration():
     policy = _policy(
         policies.FalconRewardPredictionPolicy,

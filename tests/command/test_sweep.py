@@ -280,8 +280,8 @@ def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
         assert json.loads((folder / "finished.json").read_text())["iteration"] == 400
     if not is_program:
         for folder in folders:
-            recipe = json.loads((folder / "recipe.json").read_text())
-            assert f"gamma_{recipe['config']['gamma']}_" in folder.name
+            job = json.loads((folder / "recipe.json").read_text())
+            assert f"gamma_{job['recipe']['gamma']}_" in folder.name
     times = {path: path.stat().st_mtime for path in logdir.glob("runs/*/metrics.csv")}
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -440,6 +440,11 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
             "give the base class of E a render_mode.",
         ),
         (
+            "import gym\nw = W(gym.make('A-v1'))\n"
+            "def f(e): return e.environment.render(mode='rgb_array')\n",
+            "give gym.make render_mode='rgb_array' to draw it.",
+        ),
+        (
             "from tfrl.environments import suite_gym\n"
             "e = suite_gym.load('A-v1')\ne.render('human')\no = e.reset()\n",
             "reset the environment before it is drawn.",

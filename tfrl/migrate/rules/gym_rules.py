@@ -92,6 +92,15 @@ def rendering(node: ast.Call, file: File) -> None:
         _made(node, loader, file)
     elif is_method(node, "render", file):
         _drawn(node, file)
+    elif method_of(node) == "render" and (mode := argument(node, "mode", 0)):
+        # Perhaps of an environment that the file makes, and that a wrapper holds.
+        makes = [
+            ast.unparse(call)
+            for call, scope in file.scopes.calls.get("make", [])
+            if scope.known(call.func) == "gymnasium.make"
+        ]
+        if makes and not any("render_mode" in make for make in makes):
+            file.note(f"give gym.make render_mode={ast.unparse(mode)} to draw it.")
     name = dotted(node.func).rpartition(".")[2]
     bases = [
         file.scope.known(base)

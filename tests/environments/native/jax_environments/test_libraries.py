@@ -36,9 +36,10 @@ def actions(library, number):
     rng = np.random.default_rng(0)
     low, high = spec.minimum, spec.maximum
     shape = number, 2, *spec.shape
-    draws = rng.integers(low, high + 1, shape)
     if spec.dtype.is_floating:
         draws = rng.uniform(low, high, shape)
+    else:
+        draws = rng.integers(low, high + 1, shape)
     return draws.astype(spec.dtype.as_numpy_dtype)
 
 
@@ -75,6 +76,20 @@ def test_a_saved_state_continues_exactly(library):
     for one, two in zip(first, second, strict=True):
         for x, y in zip(one, two, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("library", EVERY)
+def test_it_is_drawn_where_the_library_draws(library):
+    row = find(library)
+    made = environment(library)
+    made.reset()
+    if not row.films:
+        assert made.dynamics.render is None
+        return
+    pictures = made.render()
+    assert (len(pictures), pictures.shape[-1], pictures.dtype) == (2, 3, np.uint8)
+    for picture in pictures:
+        assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 1
 
 
 @pytest.mark.parametrize("library", EVERY)

@@ -5,6 +5,7 @@ A library is imported only where one of its names is used.
 
 from __future__ import annotations
 
+import colorsys
 import contextlib
 import dataclasses
 import difflib
@@ -198,7 +199,7 @@ def _jumanji_names() -> Iterable[str]:
 
 
 _CRAFTAX = ("Symbolic", "Pixels", "Classic-Symbolic", "Classic-Pixels")
-_TILE = 16  # The pixels of a cell in Craftax's pictures.
+_TILE = 16  # The pixels of a cell in pictures.
 
 
 def _make_craftax(name: str) -> Made:
@@ -331,7 +332,22 @@ def _make_pgx(name: str) -> Made:
         [reward] = after.rewards
         return forms.Step(*observed(after), reward, after.terminated, after.truncated)
 
-    return Made(forms.Rules(reset, step), discrete(environment.num_actions))
+    return Made(
+        forms.Rules(reset, step),
+        discrete(environment.num_actions),
+        render=lambda state: _draw_channels(np.asarray(state.observation)),
+    )
+
+
+def _draw_channels(cells: np.ndarray) -> np.ndarray:
+    """Draws bools `[height, width, channels]`: a colour for a cell's last channel."""
+    number = cells.shape[-1]
+    # By the golden ratio, neighbours are far apart.
+    hues = [colorsys.hsv_to_rgb(0.618 * i % 1, 0.7, 1.0) for i in range(number)]
+    last = number - 1 - np.argmax(cells[..., ::-1], axis=-1)
+    colours = np.where(cells.any(-1, keepdims=True), np.array(hues)[last], 0.0)
+    picture = np.uint8(colours * 255)
+    return picture.repeat(_TILE, 0).repeat(_TILE, 1)
 
 
 def _pgx_names() -> Iterable[str]:
@@ -405,6 +421,7 @@ LIBRARIES = (
         "pgx",
         _make_pgx,
         _pgx_names,
+        films=True,
         others="are games of several players, and an agent here plays alone",
     ),
     Library(

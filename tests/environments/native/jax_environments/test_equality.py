@@ -29,7 +29,7 @@ NAMES = {
         "FourRooms-misc",
     ),
     "brax": ("fast", "inverted_pendulum", "reacher", "hopper", "ant"),
-    "jumanji": ("Snake-v1", "Game2048-v1", "Maze-v0", "Minesweeper-v0", "TSP-v1"),
+    "jumanji": ("Game2048-v1", "Snake-v1", "Maze-v0", "Minesweeper-v0", "TSP-v1"),
     "craftax": (
         "Craftax-Classic-Symbolic-v1",
         "Craftax-Classic-Pixels-v1",
@@ -59,7 +59,7 @@ NAMES = {
     "playground": (
         "CartpoleBalance",
         "PendulumSwingup",
-        "ReacherEasy",
+        "CartpoleSwingup",
         "CheetahRun",
         "HopperHop",
     ),

@@ -237,6 +237,4 @@ def cases():
 
 @pytest.mark.parametrize(("library", "name", "steps"), cases())
 def test_steps_are_those_of_jax(library, name, steps):
-    found = compare(library, name, steps)
-    assert found.difference < FLOATS
-    assert found.episodes or library in PHYSICS
+    assert compare(library, name, steps).difference < FLOATS

@@ -235,6 +235,6 @@ def cases():
             yield pytest.param(library, name, 1_000 if is_slow else 100, marks=marks)
 
 
-@pytest.mark.parametrize(("library", "name", "steps"), cases())
+@pytest.mark.parametrize(("library", "name", "steps"), list(cases()))
 def test_steps_are_those_of_jax(library, name, steps):
     assert compare(library, name, steps).difference < FLOATS

@@ -33,8 +33,8 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
     """Steps `Dynamics` for a whole batch, in straight-line TensorFlow.
 
     The whole state is in variables that are only read and assigned; a step has no
-    branch, no loop and no stateful random operation. It runs eagerly, in a
-    `tf.function`, and compiled by XLA.
+    branch and no loop, but those of the dynamics' own programs, and no stateful random
+    operation. It runs eagerly, in a `tf.function`, and compiled by XLA.
 
     Each member has its own episode. A termination is a LAST step with discount 0, and a
     truncation, by the time limit or the dynamics, is a LAST step with discount 1. The

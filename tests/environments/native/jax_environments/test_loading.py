@@ -1,3 +1,4 @@
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import tensorflow as tf
 import tfrl
 from tfrl import train
 from tfrl.environments import native, suites
+from tfrl.environments.native.jax_environments import loading, tracing
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -218,6 +220,37 @@ def test_a_missing_library_says_what_to_install(monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda *_: False)
     with pytest.raises(ImportError, match=r"pip install 'tfrl\[gymnax\]'"):
         suites.find_dynamics("gymnax/Nothing")
+
+
+def test_what_is_kept_is_of_the_releases_of_all_that_a_library_requires(
+    monkeypatch, tmp_path
+):
+    """Brax requires MuJoCo, for example, which is a part of its programs."""
+    pytest.importorskip("gymnax")
+    monkeypatch.setenv("TFRL_CACHE_DIR", str(tmp_path))
+    loading._store.cache_clear()
+    versions = {name: importlib.metadata.version(name) for name in ("flax", "pip")}
+    monkeypatch.setattr(
+        importlib.metadata,
+        "version",
+        lambda name, real=importlib.metadata.version: versions.get(name) or real(name),
+    )
+    traces = []
+
+    class Traced(tracing.Traced):
+        def __init__(self, *arguments):
+            traces.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(tracing, "Traced", Traced)
+    numbers = []
+    for changed in (None, "pip", "flax", None):
+        if changed:
+            versions[changed] = "0"
+        loading.load.__wrapped__("gymnax/CartPole-v1")
+        numbers.append(len(traces))
+    loading._store.cache_clear()
+    assert numbers == [1, 1, 2, 2]
 
 
 COLD_AND_WARM = """

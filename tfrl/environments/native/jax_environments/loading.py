@@ -7,12 +7,14 @@ since nothing tells when their code changes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from tfrl.system import log
 from tfrl.version import __version__
 
 _FORMS = ("gymnax", "brax", "dm_env")
+_REQUIRED = re.compile(r"[\w.-]+")  # The name in front of a requirement's bounds.
 
 
 class _Facts(NamedTuple):
@@ -306,9 +309,22 @@ def _key(library: libraries.Library, name: str) -> str:
     """Returns the name under which an environment is kept; empty if it is not."""
     if not tracing.has_usual_settings():
         return ""
-    packages = ("jax", library.distribution)
-    versions = [importlib.metadata.version(package) for package in packages]
-    return json.dumps([library.prefix, name, *versions])
+    return json.dumps([library.prefix, name, *_versions(library.distribution)])
+
+
+def _versions(distribution: str) -> list[str]:
+    """Returns the releases of a package, of JAX and of what the package requires.
+
+    MuJoCo, for example, is a part of what Brax computes.
+    """
+    required = importlib.metadata.requires(distribution) or []
+    names = {_REQUIRED.match(each)[0] for each in required}  # type: ignore[index]
+    versions = []
+    for each in sorted({"jax", distribution} | names):
+        # Not all are installed, such as those for tests.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{each} {importlib.metadata.version(each)}")
+    return versions
 
 
 @functools.cache

@@ -191,7 +191,7 @@ class File:
             self.edit(start, start, before)
         self.edit(end, end, after, -len(self._edits))  # Inner ones come first.
 
-    def rename(self, node: ast.Attribute, name: str) -> None:
+    def replace_name(self, node: ast.Attribute, name: str) -> None:
         """Replaces the last name of an attribute."""
         _, end = self.span(node)
         self.edit(end - len(node.attr), end, name)

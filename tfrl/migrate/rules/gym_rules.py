@@ -192,7 +192,7 @@ def environments(node: Any, file: File) -> None:
     elif isinstance(node, ast.Attribute):
         new = names.TABLES["random"].get(node.attr)
         if new and dotted(node.value) in ("self.np_random", "self._np_random"):
-            file.rename(node, new)
+            file.replace_name(node, new)
     elif scope.node.name == "reset" and _is_old(scope):
         _reset_value(node, file)
     elif scope.node.name in _steps(scope):
@@ -396,7 +396,7 @@ def _call(node: ast.Call, file: File) -> None:
             scope.known(getattr(x, "func", None)).startswith("gymnasium")
             for x, scope in found
         ):
-            file.rename(node.func, "reset")  # type: ignore[arg-type]
+            file.replace_name(node.func, "reset")  # type: ignore[arg-type]
             file.wrap(node.args[0], "seed=", "")
 
 
@@ -409,4 +409,4 @@ def _attribute(node: ast.Attribute, file: File) -> None:
     if made == {"gymnasium.make"}:
         is_limit = node.attr == "_max_episode_steps"
         new = "spec.max_episode_steps" if is_limit else f"unwrapped.{node.attr}"
-        file.rename(node, new)
+        file.replace_name(node, new)

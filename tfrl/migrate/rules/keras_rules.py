@@ -135,7 +135,7 @@ def arguments(node: Any, file: File) -> None:
     elif " " in (new := table.get(name, "")):
         file.note(new)
     elif new and isinstance(node, ast.Attribute):
-        file.rename(node, new)
+        file.replace_name(node, new)
 
 
 def _rewrite(node: ast.Call, table: dict[str, str], file: File) -> None:

@@ -1,3 +1,4 @@
+from . import adapters as adapters
 from . import forms as forms
 from . import libraries as libraries
 from . import loading as loading

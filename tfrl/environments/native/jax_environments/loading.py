@@ -24,7 +24,12 @@ import tensorflow as tf
 
 from tfrl.compilation import program_cache, program_store, stablehlo
 from tfrl.environments.native import dynamics as dynamics_lib
-from tfrl.environments.native.jax_environments import forms, libraries, tracing
+from tfrl.environments.native.jax_environments import (
+    adapters,
+    forms,
+    libraries,
+    tracing,
+)
 from tfrl.specs import array_spec, spec_json, tensor_spec
 from tfrl.system import log
 from tfrl.version import __version__
@@ -58,7 +63,7 @@ class _Facts(NamedTuple):
 class _Source:
     """An environment, made and traced when something is needed that is not kept."""
 
-    def __init__(self, make: Callable[[], libraries.Made], key: str = "") -> None:
+    def __init__(self, make: Callable[[], adapters.Made], key: str = "") -> None:
         """Makes nothing yet.
 
         Args:
@@ -68,7 +73,7 @@ class _Source:
         self._make, self._key = make, key
 
     @functools.cached_property
-    def made(self) -> libraries.Made:
+    def made(self) -> adapters.Made:
         with tracing.session():
             return self._make()
 
@@ -146,7 +151,7 @@ def load(name: str) -> dynamics_lib.Dynamics:
     library, own = _find(name)
     library.require()
 
-    def make() -> libraries.Made:
+    def make() -> adapters.Made:
         library.check(own)
         return library.make(own)
 
@@ -219,7 +224,7 @@ def from_jax(
         )
     spec = tensor_spec.to_nest_array_spec(tensor_spec.from_spec(action_spec))
     source = _Source(
-        lambda: libraries.Made(
+        lambda: adapters.Made(
             make(environment), spec, observation_bounds, max_episode_steps
         )
     )

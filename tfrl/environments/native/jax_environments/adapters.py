@@ -1,0 +1,359 @@
+"""Makes the environments of each library in JAX, and returns their names.
+
+A library is imported only where one of its names is used.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import contextlib
+import functools
+import io
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrl.compilation import internals
+from tfrl.environments.native.jax_environments import forms
+from tfrl.specs import array_spec
+
+
+class Made(NamedTuple):
+    """An environment of a library.
+
+    Attributes:
+      rules: Its rules.
+      action_spec: The nest of array specs of an action.
+      observation_bounds: Pairs of the least and the greatest value, in dicts and tuples
+        as in the observation; None, also for a part of it, for no bounds.
+      max_episode_steps: The steps after which an episode is truncated; None for no
+        limit, or if only the rules know it.
+      render: `render(state) -> uint8 [height, width, 3]` draws the library's state, of
+        NumPy arrays, of one member; None if the library does not draw.
+    """
+
+    rules: forms.Rules
+    action_spec: Any
+    observation_bounds: Any = None
+    max_episode_steps: int | None = None
+    render: Callable[[Any], Any] | None = None
+
+
+def discrete(number: int) -> array_spec.BoundedArraySpec:
+    """Returns the spec of one of a number of actions."""
+    return array_spec.BoundedArraySpec((), np.int32, 0, number - 1, name="action")
+
+
+def make_gymnax(name: str) -> Made:
+    """Makes an environment of gymnax; see `Made`."""
+    import gymnax
+
+    environment, params = gymnax.make(name)
+    return of_gymnax(environment, params)
+
+
+def of_gymnax(environment: Any, params: Any) -> Made:
+    """Returns an environment with gymnax's spaces, whose parameters are given."""
+    return Made(
+        forms.gymnax(environment, params),
+        action_of_space(environment.action_space(params)),
+        bounds_of_space(environment.observation_space(params)),
+        getattr(params, "max_steps_in_episode", None),
+    )
+
+
+def action_of_space(space: Any) -> Any:
+    """Returns the spec of an action in a space of gymnax."""
+    if hasattr(space, "n"):
+        return discrete(int(space.n))
+    low, high = (np.broadcast_to(x, space.shape) for x in (space.low, space.high))
+    return array_spec.BoundedArraySpec(
+        space.shape, np.float32, low, high, name="action"
+    )
+
+
+def bounds_of_space(space: Any) -> Any:
+    """Returns the bounds of the observations in a space of gymnax."""
+    spaces = getattr(space, "spaces", None)
+    if isinstance(spaces, dict):
+        return {name: bounds_of_space(each) for name, each in spaces.items()}
+    if isinstance(spaces, tuple | list):
+        return tuple(map(bounds_of_space, spaces))
+    if hasattr(space, "n"):
+        return 0, int(space.n) - 1
+    return np.asarray(space.low), np.asarray(space.high)
+
+
+def gymnax_names() -> Iterable[str]:
+    """Returns the names of the environments of gymnax that can be used here."""
+    import gymnax
+
+    return gymnax.registered_envs
+
+
+# Steps of an episode in all of Brax's papers and programs.
+_BRAX_STEPS = 1000
+
+
+def make_brax(name: str) -> Made:
+    """Makes an environment of brax; see `Made`."""
+    from brax import envs
+
+    environment = envs.get_environment(name)
+    spec = array_spec.BoundedArraySpec(
+        (environment.action_size,), np.float32, -1, 1, name="action"
+    )
+    return Made(forms.brax(environment), spec, max_episode_steps=_BRAX_STEPS)
+
+
+def brax_names() -> Iterable[str]:
+    """Returns the names of the environments of brax that can be used here."""
+    from brax import envs
+
+    return internals.look_up(envs, internals.BRAX_REGISTRY)
+
+
+def make_jumanji(name: str) -> Made:
+    """Makes an environment of jumanji; see `Made`."""
+    import jumanji
+
+    environment = jumanji.make(name)
+    return Made(
+        forms.dm_env(environment),
+        _action_of_jumanji(environment.action_spec),
+        _bounds_of_jumanji(environment.observation_spec),
+    )
+
+
+def _action_of_jumanji(spec: Any) -> Any:
+    return array_spec.BoundedArraySpec(
+        spec.shape, spec.dtype, spec.minimum, spec.maximum, name="action"
+    )
+
+
+def _bounds_of_jumanji(spec: Any) -> Any:
+    parts = getattr(spec, internals.JUMANJI_PARTS, None)
+    if parts:
+        return {name: _bounds_of_jumanji(part) for name, part in parts.items()}
+    if hasattr(spec, "minimum"):
+        return np.asarray(spec.minimum), np.asarray(spec.maximum)
+    return None
+
+
+def jumanji_names() -> Iterable[str]:
+    """Returns the names of the environments of jumanji that can be used here."""
+    import jumanji
+
+    return jumanji.registered_environments()
+
+
+_CRAFTAX = ("Symbolic", "Pixels", "Classic-Symbolic", "Classic-Pixels")
+_TILE = 16  # The pixels of a cell in pictures.
+
+
+def make_craftax(name: str) -> Made:
+    """Makes an environment of craftax; see `Made`."""
+    import jax
+
+    # It prints which textures it reads.
+    with contextlib.redirect_stdout(io.StringIO()):
+        from craftax.craftax_env import make_craftax_env_from_name
+
+        if "Classic" in name:
+            from craftax.craftax_classic import renderer
+        else:
+            from craftax.craftax import renderer
+        environment = make_craftax_env_from_name(name, auto_reset=False)
+    params = environment.default_params
+    # It has one end for a death and for the limit, which is a truncation here.
+    without_limit = params.replace(max_timesteps=np.iinfo(np.int32).max)
+    return of_gymnax(environment, without_limit)._replace(
+        max_episode_steps=params.max_timesteps,
+        render=jax.jit(renderer.make_craftax_pixel_renderer(_TILE)),
+    )
+
+
+def craftax_names() -> Iterable[str]:
+    """Returns the names of the environments of craftax that can be used here."""
+    return [f"Craftax-{kind}-v1" for kind in _CRAFTAX]
+
+
+_PIXELS = 4  # The pixels in place of one of NAVIX's small pictures.
+
+
+def make_navix(name: str) -> Made:
+    """Makes an environment of navix; see `Made`."""
+    import jax
+    import navix
+    from navix.entities import EntityIds
+    from navix.rendering.cache import RenderingCache
+
+    environment = navix.make(name)
+    no_pictures = RenderingCache(np.zeros(0, np.uint8))
+
+    def observed(time_step: Any) -> tuple[Any, Any]:
+        # Without a picture of each cell in the state, which only films need.
+        state = time_step.state.replace(cache=no_pictures)
+        return time_step.replace(state=state), time_step.observation
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        return observed(environment.reset(key))
+
+    def step(key: Any, time_step: Any, action: Any) -> forms.Step:
+        del key  # The state has one.
+        after = environment._step(time_step, action)  # Its `step` resets by itself.
+        ends = after.is_termination(), after.is_truncation()
+        return forms.Step(*observed(after), after.reward, *ends)
+
+    @jax.jit
+    def render(time_step: Any) -> Any:
+        state = time_step.state
+        pictures = RenderingCache.init(state.grid)
+        picture = navix.observations.rgb(state.replace(cache=pictures))
+        return picture.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
+
+    return Made(
+        forms.Rules(reset, step, draws=False),
+        discrete(len(environment.action_set)),
+        # Its space ends at 8, and the player is 10.
+        (0, int(EntityIds.PLAYER)),
+        environment.max_steps,
+        render,
+    )
+
+
+def navix_names() -> Iterable[str]:
+    """Returns the names of the environments of navix that can be used here."""
+    import navix
+
+    return navix.registry()
+
+
+def make_xland(name: str) -> Made:
+    """Makes an environment of xland; see `Made`."""
+    import xminigrid
+    from xminigrid.core import constants
+
+    environment, params = xminigrid.make(name)
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        time_step = environment.reset(params, key)
+        return time_step, time_step
+
+    def step(state: Any, action: Any) -> tuple[Any, Any]:
+        time_step = environment.step(params, state, action)
+        return time_step, time_step
+
+    return Made(
+        forms.dm_env(types.SimpleNamespace(reset=reset, step=step)),
+        discrete(environment.num_actions(params)),
+        # Tiles and colours.
+        (0, (constants.NUM_TILES - 1, constants.NUM_COLORS - 1)),
+        params.max_steps,
+        lambda time_step: environment.render(params, time_step),
+    )
+
+
+def xland_names() -> Iterable[str]:
+    """Returns the names of the environments of xland that can be used here."""
+    import xminigrid
+
+    # The others have neither goal nor rules before one chooses them.
+    names = xminigrid.registered_environments()
+    return [name for name in names if name.startswith("MiniGrid-")]
+
+
+_MINATAR = "minatar-"
+
+
+def make_pgx(name: str) -> Made:
+    """Makes an environment of pgx; see `Made`."""
+    import pgx
+
+    environment = pgx.make(name)
+    # All actions of MinAtar's games are legal.
+    has_mask = not name.startswith(_MINATAR)
+
+    def observed(state: Any) -> tuple[Any, Any]:
+        if not has_mask:
+            return state, state.observation
+        mask = state.legal_action_mask
+        return state, {"observation": state.observation, "action_mask": mask}
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        return observed(environment.init(key))
+
+    def step(key: Any, state: Any, action: Any) -> forms.Step:
+        after = environment.step(state, action, key)
+        [reward] = after.rewards
+        return forms.Step(*observed(after), reward, after.terminated, after.truncated)
+
+    return Made(
+        forms.Rules(reset, step),
+        discrete(environment.num_actions),
+        render=lambda state: _draw_channels(np.asarray(state.observation)),
+    )
+
+
+def _draw_channels(cells: np.ndarray) -> np.ndarray:
+    """Draws bools `[height, width, channels]`: a colour for a cell's last channel."""
+    number = cells.shape[-1]
+    # By the golden ratio, neighbours are far apart.
+    hues = [colorsys.hsv_to_rgb(0.618 * i % 1, 0.7, 1.0) for i in range(number)]
+    last = number - 1 - np.argmax(cells[..., ::-1], axis=-1)
+    colours = np.where(cells.any(-1, keepdims=True), np.array(hues)[last], 0.0)
+    picture = np.uint8(colours * 255)
+    return picture.repeat(_TILE, 0).repeat(_TILE, 1)
+
+
+def pgx_names() -> Iterable[str]:
+    """Returns the names of the environments of pgx that can be used here."""
+    import pgx
+
+    games = pgx.available_envs()
+    return [name for name in games if name == "2048" or name.startswith(_MINATAR)]
+
+
+def make_playground(name: str) -> Made:
+    """Makes an environment of playground; see `Made`."""
+    from tfrl.environments.gymnasium import headless
+
+    headless.prepare_mujoco()
+    from mujoco_playground import registry
+
+    # Its default is "warp", kernels for CUDA that only JAX can call.
+    environment = registry.load(name, config_overrides={"impl": "jax"})
+    return Made(
+        forms.brax(environment),
+        array_spec.BoundedArraySpec(
+            (environment.action_size,), np.float32, -1, 1, name="action"
+        ),
+        max_episode_steps=registry.get_default_config(name).episode_length,
+        render=_mujoco_renderer(environment.mj_model),
+    )
+
+
+def playground_names() -> Iterable[str]:
+    """Returns the names of the environments of playground that can be used here."""
+    from mujoco_playground import registry
+
+    return registry.ALL_ENVS
+
+
+def _mujoco_renderer(model: Any) -> Callable[[Any], Any]:
+    """Returns a function that draws a state which has MuJoCo's `data`."""
+    import mujoco
+
+    renderer = functools.cache(lambda: mujoco.Renderer(model))
+
+    def render(state: Any) -> Any:
+        data = mujoco.MjData(model)
+        for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
+            getattr(data, name)[:] = getattr(state.data, name)
+        mujoco.mj_forward(model, data)
+        renderer().update_scene(data)
+        return renderer().render()
+
+    return render

@@ -1,5 +1,6 @@
 """What `tfrl play` prints, and its film."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import tfrl
 from tfrl import environments, policies
 from tfrl.algorithms import learning
 from tfrl.command import play, saved_policy
+from tfrl.environments import suites
 from tfrl.policies import policy_saver
 
 
@@ -58,6 +60,33 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
         ):
             play._run(given, None)
         assert video.read_bytes() == content
+
+
+def test_an_environment_without_pictures_is_played_without_a_video(
+    tmp_path, monkeypatch, capsys
+):
+    """As those of gymnax are; the returns are what was asked for."""
+    pole = environments.native.load("CartPole-v1").dynamics
+    bare = dataclasses.replace(pole, render=None)
+    own = suites.Suite(matches="bare/Pole".__eq__, dynamics=lambda _: bare)
+    monkeypatch.setattr(suites, "_added", [own])
+    environment = environments.native.NativeEnvironment(bare)
+    policy = policies.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
+    saved = saved_policy.Saved(tmp_path / "policy", "bare/Pole", 3, {}, None)
+    monkeypatch.setattr(play.saved_policy, "find", lambda *_: saved)
+    numbers = {"num_episodes": 2, "max_steps": 500, "video_episodes": 1}
+    given = types.SimpleNamespace(**numbers, video=None, overwrite=False)
+    play._run(given, None)
+    output = capsys.readouterr().out
+    assert "2 episodes of bare/Pole: mean return" in output
+    assert "No video: NativeEnvironment.render: this environment does not" in output
+    assert os.listdir(tmp_path) == ["policy"]
+    given.video = str(tmp_path / "asked_for.mp4")
+    with pytest.raises(NotImplementedError, match="render"):
+        play._run(given, None)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from unittest import mock
 import gymnasium
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tfrl import testing
 from tfrl.environments import (
     batched_py_environment,
     py_environment,
     suite_gym,
+    tf_py_environment,
     wrappers,
 )
 from tfrl.environments.gymnasium import vector_py_environment
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 
 
@@ -63,13 +63,21 @@ class Stateful(Countdown):
         self._count = state
 
 
-@pytest.mark.parametrize("method", ["observation_spec", "action_spec", "reward_spec"])
-def test_a_tensor_spec_is_refused_by_name(method, monkeypatch):
-    spec = tf.TensorSpec([], tf.float32)
-    monkeypatch.setattr(Countdown, method, wrong := lambda self: spec)
-    wrong.__qualname__ = f"Countdown.{method}"
-    with pytest.raises(TypeError, match=rf"Countdown\.{method}\(\): got TensorSpec\("):
-        Countdown().time_step_spec()
+def test_tensor_specs_become_array_specs(monkeypatch):
+    plain, specs = Countdown(), {}
+    for method in ("observation_spec", "action_spec", "reward_spec"):
+        specs[method] = tensor_spec.from_spec(getattr(plain, method)())
+        monkeypatch.setattr(Countdown, method, lambda self, name=method: specs[name])
+    environment = Countdown()
+    spec = environment.time_step_spec()
+    assert isinstance(spec.observation, array_spec.ArraySpec)
+    assert tensor_spec.from_spec(spec.observation) == specs["observation_spec"]
+    assert isinstance(spec.reward, array_spec.ArraySpec)
+    tf_environment = tf_py_environment.TFPyEnvironment(environment)
+    assert tf_environment.action_spec() == specs["action_spec"]
+    tf_environment.reset()
+    assert tf_environment.step([1]).reward == 1.0
+    assert environment.actions == [1]
 
 
 def play(environment, steps):

@@ -416,6 +416,18 @@ def test_a_moved_environment_runs_in_gymnasium(moved, monkeypatch):
         ),
         ("from acme.agents.jax import sac\n", "tfrl.acme.agents.jax: Acme has it"),
         (
+            "from tf_agents.examples.ppo.schulman17 import train_eval_lib\n",
+            "tfrl.examples.ppo.schulman17: tfrl has no examples; import your own copy",
+        ),
+        (
+            "from gym.utils import atomic_write\n",
+            "gymnasium has no name atomic_write in gymnasium.utils.",
+        ),
+        (
+            "import gym.benchmarks.scoring\n",
+            "gymnasium has no module gymnasium.benchmarks.",
+        ),
+        (
             "import gym\nw = gym.wrappers.Monitor(e)\n",
             "gymnasium.wrappers.Monitor: use gymnasium.wrappers.RecordVideo",
         ),

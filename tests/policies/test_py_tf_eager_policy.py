@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.drivers import dynamic_step_driver
+from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.policies import py_tf_eager_policy, random_tf_policy, tf_policy
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import policy_step
@@ -95,9 +97,37 @@ def test_a_seed_reproduces_the_action():
     assert policy.action(first()).action != policy.action(first()).action
 
 
-def test_a_driver_of_tensors_is_told_to_take_the_policy_on_tensors():
-    with pytest.raises(TypeError, match="give a driver of tensors the policy that"):
-        py_tf_eager_policy.PyTFEagerPolicy(Summing()).action(ts.restart(tf.ones([2])))
+def test_tensors_have_a_batch_or_get_one():
+    policy = py_tf_eager_policy.PyTFEagerPolicy(Summing())
+    state = policy.get_initial_state()
+    step = policy.action(ts.restart(tf.ones([2])), state)
+    assert isinstance(step.action["a"], np.ndarray)
+    assert step.action["a"].shape == ()
+    batch = ts.transition(tf.ones([3, 2]), tf.zeros([3]))
+    step = policy.action(batch, tf.constant([4, 5, 6]))
+    np.testing.assert_array_equal(step.action["a"], [4, 5, 6])
+    np.testing.assert_array_equal(step.state, [5, 6, 7])
+
+
+@pytest.mark.parametrize("use_tf_function", [False, True])
+def test_a_driver_of_tensors_collects_what_the_policy_on_tensors_does(use_tf_function):
+    environment = tf_py_environment.TFPyEnvironment(suite_gym.load("CartPole-v1"))
+    specs = environment.time_step_spec(), environment.action_spec()
+    policy = random_tf_policy.RandomTFPolicy(*specs)
+    eager = py_tf_eager_policy.PyTFEagerPolicy(policy, use_tf_function=use_tf_function)
+    actions = []
+    for each in (policy, eager):
+        seen = []
+        driver = dynamic_step_driver.DynamicStepDriver(
+            environment,
+            each,
+            [lambda x, to=seen: to.append(int(x.action[0]))],
+            num_steps=8,
+        )
+        driver.run(environment.reset(), seed=3)
+        actions.append(seen)
+    assert len(actions[0]) >= 8
+    assert actions[0] == actions[1]
 
 
 def test_variables_are_arrays():

@@ -117,12 +117,10 @@ class PyEnvironment(mixins.RefusesOverrides, abc.ABC):
     def time_step_spec(self) -> ts.TimeStep:
         """The `TimeStep` of specs of the time steps, without the batch.
 
-        Raises:
-          TypeError: If a spec of the environment is a tensor spec.
+        An environment whose own specs are tensor specs has array specs here.
         """
-        for method in (self.observation_spec, self.reward_spec, self.action_spec):
-            _check_no_tensor_specs(method)
-        spec = ts.time_step_spec(self.observation_spec(), self.reward_spec())
+        specs = map(array_spec.of_nest, (self.observation_spec(), self.reward_spec()))
+        spec = ts.time_step_spec(*specs)
         return spec._replace(discount=self.discount_spec())
 
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
@@ -390,15 +388,3 @@ def _noting(seed: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return seed_and_note
-
-
-def _check_no_tensor_specs(method: Callable[[], types.NestedArraySpec]) -> None:
-    """Raises a TypeError if a method of an environment returns tensor specs."""
-    for spec in tree.flatten(method()):
-        # TensorFlow is not imported, because workers run environments without it.
-        if any(base.__module__.startswith("tensorflow.") for base in type(spec).mro()):
-            raise TypeError(
-                f"{method.__qualname__}(): got {spec}, expected array specs, since a "
-                "PyEnvironment has arrays; write tfrl.specs.BoundedArraySpec(shape, "
-                "dtype, minimum, maximum), or tensor_spec.to_nest_array_spec(specs)."
-            )

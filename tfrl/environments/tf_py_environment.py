@@ -164,7 +164,7 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         )
         checker = time_step_checker.TimeStepChecker.of(environment)
         self._name = py_environment.environment_name(environment)
-        self._py_action_spec = environment.action_spec()
+        self._py_action_spec = array_spec.of_nest(environment.action_spec())
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
         # The index that removes the added batch from an action. Without one, it keeps
         # all axes.

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import json
 import pathlib
 
 from tfrl import imports
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Where the packages are whose names are looked up.
+_ROOTS = {
+    package: pathlib.Path(spec.origin).parents[1]
+    for package in ("tfrl", "gymnasium")
+    if (spec := importlib.util.find_spec(package)) and spec.origin
+}
 # The libraries whose programs are moved, and tfrl for programs that are half moved.
 LIBRARIES = ("tf_agents", "acme", "reverb", "tfrl")
 # What has become of names, by their canonical ones. `rules` are those on names, and the
@@ -91,8 +97,13 @@ def remark(name: str) -> str | None:
 
 
 def file_of(module: str) -> pathlib.Path | None:
-    """Returns the file that says what names a module of tfrl has; None without one."""
-    path = _ROOT.joinpath(*module.split("."))
+    """Returns the file that says what names a module has; None without one.
+
+    Args:
+      module: A module of tfrl or Gymnasium.
+    """
+    root, *parts = module.split(".")
+    path = _ROOTS[root].joinpath(root, *parts)
     for file in (path / "__init__.pyi", path / "__init__.py", path.with_suffix(".py")):
         if file.is_file():
             return file
@@ -115,21 +126,24 @@ def _names_in(module: str) -> set[str] | None:
 
 
 def explanation(name: str) -> str | None:
-    """Returns why tfrl lacks a name, and what to use instead; None if it has it."""
+    """Returns why tfrl or Gymnasium lacks a name; None if it has it."""
     for part in reversed(prefixes(name)):
         if text := imports.explanation(part):
             return f"{part}: {text}"
     module, _, last = name.rpartition(".")
     if not module or _has(name):
         return None
+    if ".examples" in module:
+        return f"{module}: tfrl has no examples; import your own copy of the file."
+    root = name.partition(".")[0]
     if file_of(module):
-        return f"tfrl has no name {last} in {module}."
+        return f"{root} has no name {last} in {module}."
     # What is in no module may be an attribute of a class.
-    return None if _has(module) else f"tfrl has no module {module}."
+    return None if _has(module) else f"{root} has no module {module}."
 
 
 def _has(name: str) -> bool:
-    """Whether a name is a module of tfrl or in one, as far as its text tells."""
+    """Whether a name is a module or in one, as far as its text tells."""
     module, _, last = name.rpartition(".")
     if file_of(name) or not file_of(module):
         return file_of(name) is not None

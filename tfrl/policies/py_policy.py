@@ -25,9 +25,8 @@ class PyPolicy(mixins.RefusesOverrides, abc.ABC):
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_setup_specs": "give the constructor other specs",
     }
-    # Whether `action` accepts time steps of tensors, too, and what to do if not.
+    # Whether `action` accepts time steps of tensors, too.
     _takes_tensors = False
-    _for_tensors = "wrap the policy in tfrl.policies.tf_py_policy.TFPyPolicy"
 
     def __init__(
         self,
@@ -84,7 +83,8 @@ class PyPolicy(mixins.RefusesOverrides, abc.ABC):
             raise TypeError(
                 f"time_step: {type(self).__name__} is a Python policy and expects "
                 "NumPy arrays, got tensors; pass the time step of a Python "
-                f"environment, or {self._for_tensors}."
+                "environment, or wrap the policy in "
+                "tfrl.policies.tf_py_policy.TFPyPolicy."
             )
         # Without a seed, the `_action` of a subclass need not take one.
         seeded = {} if seed is None else {"seed": seed}

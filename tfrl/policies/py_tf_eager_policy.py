@@ -25,12 +25,13 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
     """Runs a policy on tensors with arrays; adds and removes the batch dimension.
 
     The policy state stays a nest of batched tensors, since the caller only passes it
-    back to `action`.
+    back to `action`. Batched tensors, as a driver of tensors gives them, are passed to
+    the policy as they are.
     """
 
     # Whether the policy's methods are graphs, so that a trace changes nothing.
     _is_graph = False
-    _for_tensors = "give a driver of tensors the policy that this one runs"
+    _takes_tensors = True
 
     def __init__(
         self,
@@ -52,14 +53,13 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
           info_spec: See `PyPolicy`.
           use_tf_function: Whether `policy.action` runs as a `tf.function`, which is
             much faster from the second call on.
-          batch_time_steps: Whether time steps have no batch dimension. With False they
+          batch_time_steps: Whether arrays have no batch dimension. With False they
             must be batched, and `action` returns tensors.
         """
         super().__init__(time_step_spec, action_spec, policy_state_spec, info_spec)
         self._policy = policy
         self._use_tf_function = use_tf_function
         self._batch_time_steps = batch_time_steps
-        self._takes_tensors = not batch_time_steps
         self._policy_action_fn = (
             _traced_action(policy) if use_tf_function else policy.action
         )
@@ -90,7 +90,11 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
         # They are converted to tensors, because each new array would cause a new trace.
-        as_tensor = _batched_tensor if self._batch_time_steps else tf.convert_to_tensor
+        step_type = time_step.step_type
+        is_batched = not self._batch_time_steps or (
+            tf.is_tensor(step_type) and step_type.shape.rank == 1
+        )
+        as_tensor = tf.convert_to_tensor if is_batched else _batched_tensor
         time_step = tf.nest.map_structure(as_tensor, time_step)
         if tf.nest.flatten(policy_state):
             policy_state = tf.nest.map_structure(tf.convert_to_tensor, policy_state)
@@ -98,7 +102,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         if seed is not None:
             seed_tensor = tf.cast(seeds.as_seed(seed), tf.int64)
         step = self._policy_action_fn(time_step, policy_state, seed_tensor)
-        if not self._batch_time_steps:
+        if is_batched:
             return step
         return step._replace(
             action=nest_utils.unbatch_nested_tensors_to_arrays(step.action),

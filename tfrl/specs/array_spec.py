@@ -256,6 +256,19 @@ def is_bounded(spec: Any) -> bool:
     return isinstance(spec, BoundedArraySpec)
 
 
+def of_nest(specs: Any) -> Any:
+    """Returns a nest of specs with array specs for its tensor specs, keeping bounds."""
+    return tree.map_structure(_of_tensors, specs)
+
+
+def _of_tensors(spec: Any) -> Any:
+    # TensorFlow is not imported, because workers run environments without it.
+    if not any(base.__module__.startswith("tensorflow.") for base in type(spec).mro()):
+        return spec
+    is_plain = getattr(spec, "minimum", None) is None
+    return (ArraySpec if is_plain else BoundedArraySpec).from_spec(spec)
+
+
 def is_discrete(spec: Any) -> bool:
     """Whether the dtype is an integer; booleans are not."""
     return np.issubdtype(spec.dtype, np.integer)

@@ -26,11 +26,11 @@ class ActionChecker:
 
         Args:
           name: The name of the environment, for messages.
-          spec: A nest of `ArraySpec`s.
+          spec: A nest of `ArraySpec`s; tensor specs are converted.
           outer_shape: The dimensions in front of the specs' shapes, such as `(B,)`.
         """
         self._name = name
-        self._spec = spec
+        self._spec = spec = array_spec.of_nest(spec)
         self._is_single = isinstance(spec, array_spec.ArraySpec)
         self._checks = [
             leaf_checks.make(

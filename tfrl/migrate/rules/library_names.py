@@ -178,7 +178,8 @@ def _attribute(node: ast.Attribute, file: File) -> None:
     text = _absence(file.full_name(node))
     root = file.scope.qualified(dotted(node).partition(".")[0])
     # It may be an attribute of a class.
-    if text and "tfrl has no" not in text and not _absence(root):
+    is_attribute = re.search("(tfrl|gymnasium) has no", text)
+    if text and not is_attribute and not _absence(root):
         file.remark(text)
 
 
@@ -203,4 +204,7 @@ def _absence(name: str) -> str:
         return text
     for each in MOVED:
         new = names.canonical(names.moved(new, each.table, is_exact=False) or new)
-    return names.remark(known) or names.remark(new) or ""
+    text = names.remark(known) or names.remark(new)
+    if not text and new.startswith("gymnasium."):
+        text = names.explanation(new)
+    return text or ""

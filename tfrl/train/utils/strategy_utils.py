@@ -1,15 +1,16 @@
 """Chooses the `tf.distribute` strategy of a script.
 
-`TPU` and `USE_GPU` are absl flags, `--tpu` and `--use_gpu`. They are defined when they
-are first used, so an import of this module does not interfere with other programs'
-flags.
+`TPU` and `USE_GPU` are absl flags, `--tpu` and `--use_gpu`, of the scripts that import
+this module.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
+from absl import flags
+
+TPU = flags.DEFINE_string("tpu", None, "Not supported; leave it out.")
+USE_GPU = flags.DEFINE_bool("use_gpu", False, "Whether to train on all GPUs.")
 
 
 def get_strategy(tpu: bool | str | None, use_gpu: bool) -> tf.distribute.Strategy:
@@ -36,15 +37,3 @@ def get_strategy(tpu: bool | str | None, use_gpu: bool) -> tf.distribute.Strateg
     if use_gpu:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
-
-
-def __getattr__(name: str) -> Any:
-    if name not in ("TPU", "USE_GPU"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from absl import flags
-
-    globals().update(
-        TPU=flags.DEFINE_string("tpu", None, "Not supported; leave it out."),
-        USE_GPU=flags.DEFINE_bool("use_gpu", False, "Whether to train on all GPUs."),
-    )
-    return globals()[name]

@@ -114,6 +114,22 @@ def test_custom_calls_are_listed_unless_xla_knows_them():
     assert stablehlo.unknown_calls(TEXT) == []
 
 
+@pytest.mark.parametrize("as_bits", [False, True])
+def test_long_constants_of_bools_may_have_a_byte_for_each(as_bits):
+    expected = np.random.default_rng(0).random([13, 13]) < 0.5
+    stored = np.packbits(expected, bitorder="little") if as_bits else expected
+    text = f"""module {{
+      func.func public @main(%a: tensor<3xf32>) -> (tensor<13x13xi1>) {{
+        %0 = stablehlo.constant dense<"0x{stored.tobytes().hex()}"> : tensor<13x13xi1>
+        return %0 : tensor<13x13xi1>
+      }}
+    }}"""
+    outputs = (tf.TensorSpec([13, 13], tf.bool),)
+    read = stablehlo.Program(stablehlo.with_packed_bools(text), outputs)
+    (found,) = stablehlo.Function(lambda *_: read)(tf.zeros(3))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_the_obstacle_is_tensorflows_own_error():
     specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs(3)]
     assert stablehlo.obstacle(program(3), specs) is None

@@ -9,11 +9,13 @@ part of the graph's own; elsewhere XLA compiles it alone.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import accelerators, internals
@@ -23,6 +25,7 @@ _KNOWN_CALLS = frozenset(
     {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "TopK", "mhlo.topk"}
 )
 _CUSTOM_CALL = re.compile(r'custom_call\s+@"?([\w.$]+)|call_target_name = "([^"]+)"')
+_BOOLS = re.compile(r'dense<"0x(\w+)">( : tensor<([\dx]+)xi1>)')
 _VERSION = 9  # Of the calling convention; later ones change nothing for texts.
 _PLATFORMS = {"CPU": "cpu", "GPU": "cuda"}
 # The functions by the hash of a program's text, for the converter of vectorized maps.
@@ -109,6 +112,23 @@ def unknown_calls(text: str) -> list[str]:
     """Returns the names of the custom calls in a program that XLA does not know."""
     found = {first or second for first, second in _CUSTOM_CALL.findall(text)}
     return sorted(found - _KNOWN_CALLS)
+
+
+def with_packed_bools(text: str) -> str:
+    """Returns a program whose long constants of bools TensorFlow's MLIR can read.
+
+    Later releases of MLIR write a byte for a bool, in hexadecimal digits; its own reads
+    a bit.
+    """
+
+    def packed(constant: re.Match[str]) -> str:
+        values = np.frombuffer(bytes.fromhex(constant[1]), np.uint8)
+        if values.size != math.prod(map(int, constant[3].split("x"))):
+            return constant[0]
+        bits = np.packbits(values, bitorder="little").tobytes().hex()
+        return f'dense<"0x{bits}">{constant[2]}'
+
+    return _BOOLS.sub(packed, text)
 
 
 def obstacle(program: Program, inputs: Sequence[tf.TensorSpec]) -> str | None:

@@ -111,6 +111,20 @@ def test_linear_algebra_of_jaxs_libraries_is_replaced():
     np.testing.assert_allclose(results[traced.observed[0]][1], 2 * np.eye(3))
 
 
+def test_a_long_constant_of_bools_keeps_its_values():
+    walls = np.random.default_rng(0).random([13, 13]) < 0.5
+    constant = forms.Rules(
+        lambda key: (jnp.zeros(()), jnp.asarray(walls)),
+        lambda key, state, action: forms.Step(state, jnp.asarray(walls), 0.0, False),
+        draws=False,
+    )
+    traced = tracing.Traced(constant, counters.ACTION)
+    program = traced.lower("step", 2, "cpu")
+    state = [tf.zeros([2, *shape], dtype) for dtype, shape in traced.state]
+    results = stablehlo.Function(lambda *_: program)(*state, tf.zeros([2], tf.int32))
+    np.testing.assert_array_equal(results[traced.observed[0]][1], walls)
+
+
 @pytest.mark.parametrize("members", [1, 2, 7])
 def test_a_restart_resets_those_that_need_it_and_no_other(members):
     traced = tracing.Traced(rules(), counters.ACTION)

@@ -413,7 +413,7 @@ def _lower(
                 "expected operations that TensorFlow's XLA knows; remove callbacks and "
                 "jax.debug, and replace kernels and linear algebra of libraries."
             )
-    program = stablehlo.Program(text, tuple(specs))
+    program = stablehlo.Program(stablehlo.with_packed_bools(text), tuple(specs))
     arguments = [tf.TensorSpec(x.shape, tf.as_dtype(x.dtype)) for x in inputs]
     if reason := stablehlo.obstacle(program, arguments):
         raise stablehlo.UnusableProgramError(

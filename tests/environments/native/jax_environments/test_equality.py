@@ -159,9 +159,14 @@ def _action(rng, spec, seen):
     count = np.asarray(spec.maximum) + 1
     if not isinstance(seen, dict) and not hasattr(seen, "action_mask"):
         return rng.integers(0, count, (MEMBERS, *spec.shape), np.int32)
-    mask = seen["action_mask"] if isinstance(seen, dict) else seen.action_mask
-    chances = rng.random((MEMBERS, count)) * np.reshape(mask, (MEMBERS, -1))
-    return np.argmax(chances, axis=1).astype(np.int32)
+    mask = np.asarray(
+        seen["action_mask"] if isinstance(seen, dict) else seen.action_mask
+    )
+    # An action of several numbers is a place in the mask.
+    flat = mask.reshape(MEMBERS, -1)
+    chosen = np.argmax(rng.random(flat.shape) * flat, axis=1)
+    places = np.unravel_index(chosen, mask.shape[1:])
+    return np.stack(places, -1).astype(np.int32).reshape(MEMBERS, *spec.shape)
 
 
 def _choose(over, new, old):

@@ -22,22 +22,14 @@ _ACTS_ON = {
     "vector": "bounded continuous actions",
     "discrete": "discrete actions",
 }
-# The extras, and environments that they add.
+# The extras without those of the libraries in JAX, and environments that they add.
 _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
-    "brax": ("brax", "brax/ant"),
-    "craftax": ("craftax", "craftax/Craftax-Classic-Symbolic-v1"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
-    "gymnax": ("gymnax", "gymnax/Breakout-MinAtar"),
-    "jumanji": ("jumanji", "jumanji/Snake-v1"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
-    "navix": ("navix", "navix/Navix-DoorKey-5x5-v0"),
-    "pgx": ("pgx", "pgx/2048"),
-    "playground": ("mujoco_playground", "playground/CheetahRun"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),
-    "xland": ("xminigrid", "xland/MiniGrid-DoorKey-5x5"),
 }
 
 
@@ -129,9 +121,12 @@ def _environments(letters: str) -> list[str]:
             (f"{x.prefix}...", f"tfrl list environments {x.prefix}") for x in in_jax
         ]
         lines += ["", "In JAX:", *_table(rows)]
+    known = _EXTRAS | {
+        x.extra: (x.module, x.prefix + x.example) for x in libraries.LIBRARIES
+    }
     missing = [
         (f"pip install 'tfrl[{extra}]'", example)
-        for extra, (module, example) in _EXTRAS.items()
+        for extra, (module, example) in sorted(known.items())
         if not extras.is_installed(module)
     ]
     if missing:

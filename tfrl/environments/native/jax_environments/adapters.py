@@ -46,6 +46,11 @@ def discrete(number: int) -> array_spec.BoundedArraySpec:
     return array_spec.BoundedArraySpec((), np.int32, 0, number - 1, name="action")
 
 
+def continuous(size: int) -> array_spec.BoundedArraySpec:
+    """Returns the spec of a vector of actions, each from -1 to 1."""
+    return array_spec.BoundedArraySpec((size,), np.float32, -1, 1, name="action")
+
+
 def make_gymnax(name: str) -> Made:
     """Makes an environment of gymnax; see `Made`."""
     import gymnax
@@ -102,10 +107,11 @@ def make_brax(name: str) -> Made:
     from brax import envs
 
     environment = envs.get_environment(name)
-    spec = array_spec.BoundedArraySpec(
-        (environment.action_size,), np.float32, -1, 1, name="action"
+    return Made(
+        forms.brax(environment),
+        continuous(environment.action_size),
+        max_episode_steps=_BRAX_STEPS,
     )
-    return Made(forms.brax(environment), spec, max_episode_steps=_BRAX_STEPS)
 
 
 def brax_names() -> Iterable[str]:
@@ -327,9 +333,7 @@ def make_playground(name: str) -> Made:
     environment = registry.load(name, config_overrides={"impl": "jax"})
     return Made(
         forms.brax(environment),
-        array_spec.BoundedArraySpec(
-            (environment.action_size,), np.float32, -1, 1, name="action"
-        ),
+        continuous(environment.action_size),
         max_episode_steps=registry.get_default_config(name).episode_length,
         render=_mujoco_renderer(environment.mj_model),
     )

@@ -88,14 +88,12 @@ def brax(environment: Any) -> Rules:
         state = environment.reset(key)
         return state, state.obs
 
-    def step(key: Any, state: Any, action: Any) -> Step:
-        del key  # The state has one.
+    def step(state: Any, action: Any) -> tuple[Any, ...]:
         state = environment.step(state, action)
-        is_done, is_cut = state.done > 0, state.info.get("truncation", 0) > 0
-        # Not the bitwise negation of a bool of Python, which is no bool.
-        return Step(state, state.obs, state.reward, is_done & (is_cut == 0), is_cut)
+        is_cut = state.info.get("truncation", 0) > 0
+        return state, state.obs, state.reward, state.done > 0, is_cut
 
-    return Rules(reset, step, draws=False)
+    return _without_keys(reset, step)
 
 
 def dm_env(environment: Any) -> Rules:
@@ -112,16 +110,30 @@ def dm_env(environment: Any) -> Rules:
         state, time_step = environment.reset(key)
         return state, time_step.observation
 
-    def step(key: Any, state: Any, action: Any) -> Step:
-        del key  # The state has one.
+    def step(state: Any, action: Any) -> tuple[Any, ...]:
         state, time_step = environment.step(state, action)
-        is_last, is_terminal = time_step.step_type == 2, time_step.discount == 0
-        return Step(
-            state,
-            time_step.observation,
-            time_step.reward,
-            is_last & is_terminal,
-            is_last & (is_terminal == 0),
-        )
+        ends = time_step.step_type == 2, time_step.discount != 0
+        return state, time_step.observation, time_step.reward, *ends
 
-    return Rules(reset, step, draws=False)
+    return _without_keys(reset, step)
+
+
+def _without_keys(
+    reset: Callable[[Any], tuple[Any, Any]], step: Callable[[Any, Any], tuple[Any, ...]]
+) -> Rules:
+    """Returns the rules of an environment whose state has the keys of its steps.
+
+    Args:
+      reset: As that of the rules.
+      step: Returns a `Step`'s state, observation and reward, whether the episode ends
+        here, and whether an end is a truncation.
+    """
+
+    def step_and_end(key: Any, state: Any, action: Any) -> Step:
+        del key
+        state, observation, reward, is_last, is_cut = step(state, action)
+        # Not the bitwise negation of a bool of Python, which is no bool.
+        ends = is_last & (is_cut == 0), is_last & (is_cut != 0)
+        return Step(state, observation, reward, *ends)
+
+    return Rules(reset, step_and_end, draws=False)

@@ -26,6 +26,7 @@ class Library:
       prefix: The beginning of the names of its environments here, with a slash.
       module: The module to import.
       distribution: The name of its package.
+      example: One of its environments, without the prefix.
       make: Takes a name without the prefix, and makes the environment.
       names: Returns the names, without the prefix.
       films: Whether it draws its states.
@@ -35,17 +36,22 @@ class Library:
     prefix: str
     module: str
     distribution: str
+    example: str
     make: Callable[[str], Made]
     names: Callable[[], Iterable[str]]
     films: bool = False
     others: str = ""
 
+    @property
+    def extra(self) -> str:
+        """The extra of tfrl that brings it."""
+        return self.prefix.rstrip("/")
+
     def require(self) -> None:
         """Raises an ImportError that says what to install, if it is missing."""
-        extra = self.prefix.rstrip("/")
         extras.require(
             f"environment {self.prefix}...",
-            f"pip install 'tfrl[{extra}]'",
+            f"pip install 'tfrl[{self.extra}]'",
             self.module,
         )
 
@@ -75,6 +81,7 @@ LIBRARIES = (
         "gymnax/",
         "gymnax",
         "gymnax",
+        "Breakout-MinAtar",
         lambda name: jax_environments.adapters.make_gymnax(name),
         lambda: jax_environments.adapters.gymnax_names(),
     ),
@@ -82,6 +89,7 @@ LIBRARIES = (
         "brax/",
         "brax",
         "brax",
+        "ant",
         lambda name: jax_environments.adapters.make_brax(name),
         lambda: jax_environments.adapters.brax_names(),
     ),
@@ -89,6 +97,7 @@ LIBRARIES = (
         "jumanji/",
         "jumanji",
         "jumanji",
+        "Snake-v1",
         lambda name: jax_environments.adapters.make_jumanji(name),
         lambda: jax_environments.adapters.jumanji_names(),
     ),
@@ -96,6 +105,7 @@ LIBRARIES = (
         "craftax/",
         "craftax",
         "craftax",
+        "Craftax-Classic-Symbolic-v1",
         lambda name: jax_environments.adapters.make_craftax(name),
         lambda: jax_environments.adapters.craftax_names(),
         films=True,
@@ -104,6 +114,7 @@ LIBRARIES = (
         "navix/",
         "navix",
         "navix",
+        "Navix-DoorKey-5x5-v0",
         lambda name: jax_environments.adapters.make_navix(name),
         lambda: jax_environments.adapters.navix_names(),
         films=True,
@@ -112,6 +123,7 @@ LIBRARIES = (
         "xland/",
         "xminigrid",
         "xminigrid",
+        "MiniGrid-DoorKey-5x5",
         lambda name: jax_environments.adapters.make_xland(name),
         lambda: jax_environments.adapters.xland_names(),
         films=True,
@@ -121,6 +133,7 @@ LIBRARIES = (
         "pgx/",
         "pgx",
         "pgx",
+        "2048",
         lambda name: jax_environments.adapters.make_pgx(name),
         lambda: jax_environments.adapters.pgx_names(),
         films=True,
@@ -130,6 +143,7 @@ LIBRARIES = (
         "playground/",
         "mujoco_playground",
         "playground",
+        "CheetahRun",
         lambda name: jax_environments.adapters.make_playground(name),
         lambda: jax_environments.adapters.playground_names(),
         films=True,

@@ -1,5 +1,4 @@
 import importlib.metadata
-import json
 import os
 import pathlib
 import subprocess
@@ -9,8 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfrl
-from tfrl import train
 from tfrl.environments import native, suites
 from tfrl.environments.native.jax_environments import loading, tracing
 
@@ -282,46 +279,3 @@ def test_a_warm_start_imports_no_jax(tmp_path):
         printed.append(ended.stdout.split()[-2:])
     assert [x for x, _ in printed] == ["True", "False"]
     assert printed[0][1] == printed[1][1] != "0"
-
-
-def swept_loop(seed):
-    environment, arguments = counters.MADE["gymnax"]
-    dynamics = native.from_jax(
-        environment,
-        "gymnax",
-        action_spec=counters.ACTION,
-        max_episode_steps=9,
-        **arguments,
-    )
-    small = {"collect_steps_per_iteration": 4, "minibatch_size": 6, "num_epochs": 1}
-    ppo = tfrl.PPO(dynamics, seed=seed, num_envs=3, fc_layer_params=(4,), **small)
-    return ppo.build()
-
-
-@pytest.mark.slow
-def test_the_runs_of_a_sweep_train_as_alone():
-    result = train.sweep(
-        swept_loop, [0, 1], num_iterations=3, eval_interval=3, num_eval_episodes=2
-    )
-    for seed in (0, 1):
-        swept, alone = result.restore(seed), swept_loop(seed)
-        alone.run(3)
-        assert swept.info()[:4] == alone.info()[:4]
-        for one, other in zip(
-            swept.agent.variables(), alone.agent.variables(), strict=True
-        ):
-            np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mode", "allowed"), [("plain", 0), ("compiled", 1e-4)])
-def test_an_agent_trains_as_on_one_device(forks, mode, allowed):
-    """As on a GPU, where no variable of int32 can be."""
-    script = pathlib.Path(__file__).parent / "scripts" / "like_a_gpu.py"
-    code, output, errors = forks.run(str(script), mode)
-    assert code == 0, errors[-3000:]
-    found = json.loads(output.splitlines()[-1])
-    assert found["devices"] == ["CPU:1"]
-    assert found["int32"] == []
-    assert found["difference"] <= allowed
-    assert found["same_counts"]

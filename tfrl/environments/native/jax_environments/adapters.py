@@ -8,6 +8,7 @@ from __future__ import annotations
 import colorsys
 import contextlib
 import functools
+import importlib
 import io
 import types
 from collections.abc import Callable, Iterable
@@ -104,8 +105,7 @@ _BRAX_STEPS = 1000
 
 def make_brax(name: str) -> Made:
     """Makes an environment of brax; see `Made`."""
-    from brax import envs
-
+    envs = _import_with_mujoco("brax.envs")
     environment = envs.get_environment(name)
     return Made(
         forms.brax(environment),
@@ -116,9 +116,16 @@ def make_brax(name: str) -> Made:
 
 def brax_names() -> Iterable[str]:
     """Returns the names of the environments of brax that can be used here."""
-    from brax import envs
-
+    envs = _import_with_mujoco("brax.envs")
     return internals.look_up(envs, internals.BRAX_REGISTRY)
+
+
+def _import_with_mujoco(module: str) -> Any:
+    """Imports a module that imports MuJoCo, which then chooses what it draws with."""
+    from tfrl.environments.gymnasium import headless
+
+    headless.prepare_mujoco()
+    return importlib.import_module(module)
 
 
 def make_jumanji(name: str) -> Made:
@@ -324,11 +331,7 @@ def pgx_names() -> Iterable[str]:
 
 def make_playground(name: str) -> Made:
     """Makes an environment of playground; see `Made`."""
-    from tfrl.environments.gymnasium import headless
-
-    headless.prepare_mujoco()
-    from mujoco_playground import registry
-
+    registry = _import_with_mujoco("mujoco_playground").registry
     # Its default is "warp", kernels for CUDA that only JAX can call.
     environment = registry.load(name, config_overrides={"impl": "jax"})
     return Made(
@@ -341,9 +344,7 @@ def make_playground(name: str) -> Made:
 
 def playground_names() -> Iterable[str]:
     """Returns the names of the environments of playground that can be used here."""
-    from mujoco_playground import registry
-
-    return registry.ALL_ENVS
+    return _import_with_mujoco("mujoco_playground").registry.ALL_ENVS
 
 
 def _mujoco_renderer(model: Any) -> Callable[[Any], Any]:

@@ -1,5 +1,6 @@
 import collections
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ from tfrl.environments.native.jax_environments import forms, tracing
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from tests.environments.native.jax_environments import counters  # noqa: E402
+
+PROJECT = pathlib.Path(__file__).parents[4] / "pyproject.toml"
 
 
 def rules():
@@ -171,6 +174,19 @@ def test_parts_of_an_observation_keep_their_names_and_places():
     assert shapes["a"] == (("int32", (3,)), ("bool", ()))
     flat = [traced.state[i] for i in traced.observed]
     assert flat == [("int32", [3]), ("bool", []), ("float32", [2])]
+
+
+def test_an_older_release_than_the_extras_is_refused(monkeypatch):
+    oldest = ".".join(map(str, tracing._OLDEST))
+    assert f'jax = ["jax>={oldest}"]' in PROJECT.read_text()
+    monkeypatch.setattr(jax, "__version__", "0.9.2")
+    monkeypatch.setattr(jax, "__version_info__", (0, 9, 2))
+    with pytest.raises(
+        ImportError,
+        match=rf"jax: got release 0.9.2, .* TensorFlow {tf.__version__} .*, expected "
+        rf"{oldest} or later; install it with: pip install 'tfrl\[jax\]'",
+    ):
+        tracing.Traced(rules(), counters.ACTION)
 
 
 def test_releases_that_do_not_fit_are_named(monkeypatch):

@@ -35,6 +35,7 @@ _SETTINGS = {
     "jax_numpy_dtype_promotion": "standard",
 }
 _PLATFORMS = "JAX_PLATFORMS"
+_OLDEST = 0, 10  # As the extra says.
 # Lowered for it, linear algebra is operations of StableHLO, and no library's.
 _WITHOUT_LIBRARIES = "tpu"
 
@@ -44,7 +45,7 @@ def session() -> Iterator[types.ModuleType]:
     """Imports JAX, and yields it; arrays that are made in the context are the CPU's.
 
     Raises:
-      ImportError: If JAX is not installed.
+      ImportError: If JAX is not installed, or too old.
     """
     extras.require("jax_environments", "pip install 'tfrl[jax]'", "jax")
     if "jax" in sys.modules:
@@ -58,6 +59,12 @@ def session() -> Iterator[types.ModuleType]:
             del os.environ[_PLATFORMS]
             if before is not None:
                 os.environ[_PLATFORMS] = before
+    if jax.__version_info__ < _OLDEST:
+        raise ImportError(
+            f"jax: got release {jax.__version__}, whose programs TensorFlow "
+            f"{tf.__version__} cannot take, expected {'.'.join(map(str, _OLDEST))} or "
+            "later; install it with: pip install 'tfrl[jax]'"
+        )
     with jax.default_device("cpu"):
         yield jax
 

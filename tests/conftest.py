@@ -34,13 +34,16 @@ bit_generator.randbits = random.getrandbits
 
 
 def pytest_configure(config):
-    """Keeps XLA's compiler, LLVM, from optimizing what the fast tests compile.
+    """Keeps two compilers from optimizing what the fast tests trace and compile.
 
-    It takes a fifth of the processor time of tests that compile, and what these compare
-    does not ask for it. The slow tests compile as users do.
+    XLA's, LLVM, takes a fifth of the processor time of tests that compile, and
+    TensorFlow's for graphs, Grappler, a twentieth of all. What these tests compare does
+    not ask for either. The slow tests, and the processes that tests start, optimize
+    graphs as users do.
     """
     if config.option.markexpr == "not slow":
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        _Draws.optimizes_graphs = False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,6 +122,7 @@ class _Draws:
     which this watches.
     """
 
+    optimizes_graphs = True
     _get_seed = None
     _drawn = True
 
@@ -128,9 +132,12 @@ class _Draws:
             module = sys.modules["tensorflow.python.framework.random_seed"]
             cls._get_seed = module.get_seed
             module.get_seed = cls._watched
+            config = sys.modules["tensorflow"].config
             # What tests compare does not ask for a GPU's products with errors of 3e-4.
-            config = sys.modules["tensorflow"].config.experimental
-            config.enable_tensor_float_32_execution(False)
+            config.experimental.enable_tensor_float_32_execution(False)
+            config.optimizer.set_experimental_options(
+                {"disable_meta_optimizer": not cls.optimizes_graphs}
+            )
         if cls._drawn or cls._get_seed(1) != (0, 1):
             sys.modules["tensorflow"].random.set_seed(0)
             cls._drawn = False

@@ -209,7 +209,7 @@ def test_without_a_writer_the_train_step_holds_no_summaries():
     off, on = (
         [
             op.type
-            for op in tf.function(agent.train)
+            for op in tf.function(agent.train, autograph=False)
             .get_concrete_function(TRANSITION)
             .graph.get_operations()
             if op.type != "Const"

@@ -165,6 +165,8 @@ class BoundedArraySpec(ArraySpec):
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> BoundedArraySpec:
         """Returns a bounded spec like `spec`; missing bounds are its dtype's limits."""
+        if type(spec) is BoundedArraySpec and name in (None, spec.name):
+            return spec
         return BoundedArraySpec(
             spec.shape,
             spec.dtype,
@@ -216,15 +218,16 @@ class BoundedArraySpec(ArraySpec):
         If the new dtype cannot hold the old bounds, its limits replace them.
         """
         plain = super().replace(shape, dtype, name)
+
+        def kept(bound: np.ndarray) -> np.ndarray:
+            same = plain.dtype == self.dtype
+            return bound if same else bounds.clip_to_dtype(bound, plain.dtype)
+
         return BoundedArraySpec(
             plain.shape,
             plain.dtype,
-            bounds.clip_to_dtype(self.minimum, plain.dtype)
-            if minimum is None
-            else minimum,
-            bounds.clip_to_dtype(self.maximum, plain.dtype)
-            if maximum is None
-            else maximum,
+            kept(self.minimum) if minimum is None else minimum,
+            kept(self.maximum) if maximum is None else maximum,
             plain.name,
         )
 
@@ -287,13 +290,22 @@ def sample_bounded_spec(
     If a floating range is so wide that its width overflows, both bounds are halved, so
     that every sample is finite.
     """
+    return _sample(spec, rng, spec.shape)
+
+
+def _sample(
+    spec: BoundedArraySpec,
+    rng: np.random.RandomState | np.random.Generator,
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """Draws an array of `shape`, which ends with the spec's."""
     if is_continuous(spec):
         low, high = (np.asarray(b, np.float64) for b in (spec.minimum, spec.maximum))
         too_wide = high / 2 - low / 2 > np.finfo(np.float64).max / 2
         scale = np.where(too_wide, 0.5, 1.0)
-        sample = rng.uniform(low * scale, high * scale, spec.shape)
+        sample = rng.uniform(low * scale, high * scale, shape)
         return np.asarray(sample).astype(spec.dtype)
-    return np.asarray(_sample_integers(spec, rng)).astype(spec.dtype)
+    return np.asarray(_sample_integers(spec, rng, shape)).astype(spec.dtype)
 
 
 def sample_spec_nest(
@@ -315,8 +327,7 @@ def sample_spec_nest(
 
     def sample(spec: ArraySpec) -> np.ndarray:
         bounded = BoundedArraySpec.from_spec(spec)
-        shape = tuple(outer_dims) + bounded.shape
-        return sample_bounded_spec(bounded.replace(shape=shape), rng)
+        return _sample(bounded, rng, tuple(outer_dims) + bounded.shape)
 
     return tree.map_structure(sample, structure)
 
@@ -399,17 +410,19 @@ def _as_shape(shape: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _sample_integers(
-    spec: BoundedArraySpec, rng: np.random.RandomState | np.random.Generator
+    spec: BoundedArraySpec,
+    rng: np.random.RandomState | np.random.Generator,
+    shape: tuple[int, ...],
 ) -> Any:
     dtype = np.dtype(np.int8) if spec.dtype == np.bool_ else spec.dtype
     low, high = spec.minimum.astype(dtype), spec.maximum.astype(dtype)
     if isinstance(rng, np.random.Generator):
-        return rng.integers(low, high, spec.shape, dtype=dtype.type, endpoint=True)
+        return rng.integers(low, high, shape, dtype=dtype.type, endpoint=True)
     # Python's integers can hold the exclusive end even if the dtype cannot.
     end = high.astype(object) + 1
     if low.size == 1 and high.size == 1:
         low, end = low.item(), high.item() + 1
-    return rng.randint(low, end, spec.shape, dtype=dtype.type)
+    return rng.randint(low, end, shape, dtype=dtype.type)
 
 
 def _describe(value: Any) -> str:

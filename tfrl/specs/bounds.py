@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +74,7 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return bool(np.issubdtype(dtype, np.floating)) or dtype.name == "bfloat16"
 
 
+@functools.cache
 def dtype_limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Returns the least and the greatest finite value of a dtype.
 

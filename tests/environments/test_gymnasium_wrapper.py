@@ -151,6 +151,20 @@ def test_nan_reward_is_an_error():
         environment.step(0)
 
 
+def test_an_environment_whose_render_takes_a_mode_gets_it():
+    class Drawn(gymnasium.Env):
+        observation_space = action_space = spaces.Discrete(2)
+
+        def render(self, mode="human", close=False):
+            return mode
+
+    environment = gymnasium_wrapper.GymnasiumWrapper(
+        gymnasium.wrappers.TimeLimit(Drawn(), 3)
+    )
+    assert environment.render() == "rgb_array"
+    assert environment.render("human") == "human"
+
+
 def test_render_in_another_mode_says_how_to_load():
     environment = gymnasium_wrapper.GymnasiumWrapper(Nested())
     assert environment.render().shape == (4, 6, 3)

@@ -67,6 +67,18 @@ def test_an_environment_of_another_file_is_known(program):
     assert "def reset(self):" in results["line.py"].text
 
 
+def test_of_two_classes_of_one_name_the_imported_one_counts(program):
+    step = "from {}.walk import Walk\nimport tf_agents\nx = Walk().reset()\n"
+    results = program(
+        old__walk="import gym\nclass Walk(gym.Env):\n    pass\n",
+        new__walk="class Walk:\n    pass\n",
+        a=step.format("old"),
+        b=step.format("new"),
+    )
+    assert results["a.py"].text.endswith("x, _ = Walk().reset()\n")
+    assert results["b.py"].text.endswith("x = Walk().reset()\n")
+
+
 def test_a_module_that_hides_keras_is_told(program):
     results = program(
         **{"keras/__init__.py": "", "keras/own.py": "", "a": f"{OLD}import keras.own\n"}

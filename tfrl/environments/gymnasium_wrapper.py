@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -148,13 +149,20 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture, or None if the environment shows it in a window.
 
+        An environment that was made for no mode, and whose own `render` takes one as in
+        gym, gets the mode.
+
         Raises:
           ValueError: If the environment was made for another render mode.
         """
-        if mode != self._gym_env.render_mode:
+        made_for = self._gym_env.render_mode
+        own: Any = self._gym_env.unwrapped.render
+        if made_for is None and "mode" in inspect.signature(own).parameters:
+            return own(mode=mode, **self._render_kwargs)
+        if mode != made_for:
             raise ValueError(
                 f"render: got mode {mode!r}, expected the mode for which {self._name} "
-                f"was made, {self._gym_env.render_mode!r}; make it with "
+                f"was made, {made_for!r}; make it with "
                 f"gymnasium.make(..., render_mode={mode!r}), or load it with "
                 f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
             )

@@ -207,6 +207,15 @@ def _environments(modules: list[_Module]) -> dict[_Module, set[str]]:
         # A plain name is that of the module's own class, if it has one.
         return base.rpartition(".")[2] in (everywhere if "." in base else known[module])
 
+    def means(other: _Module, name: str, module: _Module) -> bool:
+        """Whether a class of a module is what another module means by a name."""
+        if name in defined[other]:
+            return other is module
+        place, _, _ = other.scopes.module.qualified(name).strip(".").rpartition(".")
+        found = [x for x in modules if place and x.name.endswith(f".{place}")]
+        found = [x for x in found if name in defined[x]]
+        return module in found or not found
+
     while new := [
         (module, name)
         for module, classes in defined.items()
@@ -216,7 +225,7 @@ def _environments(modules: list[_Module]) -> dict[_Module, set[str]]:
         for module, name in new:
             everywhere.add(name)
             for other in modules:
-                if other is module or name not in defined[other]:
+                if means(other, name, module):
                     known[other].add(name)
     return known
 

@@ -455,3 +455,20 @@ def test_tiles_need_padding(client):
         reverb_utils.ReverbAddTrajectoryObserver(
             client, "table", 2, tile_end_of_episodes=True
         )
+
+
+def test_an_observer_of_ones_own_writes_items_across_episodes(client):
+    """As in TF-Agents' example of PPO, which programs copy."""
+
+    class AcrossEpisodes(reverb_utils.ReverbAddTrajectoryObserver):
+        def __call__(self, step):
+            self._writer.append(step)
+            self._cached_steps += 1
+            self._write_cached_steps()
+
+    observer = AcrossEpisodes(client, "table", 3, 3)
+    for number, ends in enumerate([False, True, True, False, False, True]):
+        observer(frame(number, MID, LAST if ends else MID))
+    assert client.frames == [[0, 1, 2], [3, 4, 5]]
+    observer.reset(write_cached_steps=False)
+    assert len(client.items) == 2

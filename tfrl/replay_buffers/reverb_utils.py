@@ -414,7 +414,7 @@ class ReverbAddTrajectoryObserver(ReverbObserver):
     def _observe(self, trajectory: trajectory_lib.Trajectory) -> None:
         self._last_trajectory = trajectory
         self._append(trajectory)
-        self._write_complete_item()
+        self._write_cached_steps()
 
     def _end_at_boundary(self) -> None:
         self.reset(write_cached_steps=self._pad_end_of_episodes)
@@ -426,7 +426,8 @@ class ReverbAddTrajectoryObserver(ReverbObserver):
         frames_after_first = self._cached_steps - self._num_frames
         return frames_after_first >= 0 and frames_after_first % self._stride_length == 0
 
-    def _write_complete_item(self) -> None:
+    def _write_cached_steps(self) -> None:
+        # Subclasses with a `__call__` of their own call it, as TF-Agents' PPO does.
         if self._is_item_complete():
             self._write_item(self._num_frames)
 
@@ -437,7 +438,7 @@ class ReverbAddTrajectoryObserver(ReverbObserver):
             length = self._num_frames - 1
         for _ in range(length):
             self._append(frame)
-            self._write_complete_item()
+            self._write_cached_steps()
 
     def _forget(self) -> None:
         super()._forget()

@@ -41,8 +41,9 @@ import os
 from tfrl.environments.native.jax_environments import tracing
 with tracing.session() as jax:
     print(jax.config.jax_platforms, os.environ["JAX_PLATFORMS"])
+    print(jax.config.jax_default_device.platform)
 """
-    assert run(code, JAX_PLATFORMS="cuda,cpu") == ["cpu", "cuda,cpu"]
+    assert run(code, JAX_PLATFORMS="cuda,cpu") == ["cpu", "cuda,cpu", "cpu"]
 
 
 def test_settings_of_a_process_that_has_imported_jax_stay():

@@ -65,7 +65,8 @@ def session() -> Iterator[types.ModuleType]:
             f"{tf.__version__} cannot take, expected {'.'.join(map(str, _OLDEST))} or "
             "later; install it with: pip install 'tfrl[jax]'"
         )
-    with jax.default_device("cpu"):
+    # Libraries such as MJX ask for the platform of the device.
+    with jax.default_device(jax.devices("cpu")[0]):
         yield jax
 
 
@@ -73,8 +74,9 @@ def has_usual_settings() -> bool:
     """Whether JAX lowers, or would lower, by its default settings."""
     if "jax" not in sys.modules:
         return not any(name.upper() in os.environ for name in _SETTINGS)
-    with session() as jax:
-        return all(getattr(jax.config, name, x) == x for name, x in _SETTINGS.items())
+    import jax
+
+    return all(getattr(jax.config, name, x) == x for name, x in _SETTINGS.items())
 
 
 class _Layout(NamedTuple):

@@ -36,7 +36,7 @@ _PLAYED = (
     ("navix", "navix/Navix-Empty-5x5-v0", 64),
     ("xminigrid", "xland/MiniGrid-Empty-8x8", 64),
     ("brax", "brax/fast", 64),
-    ("craftax", "craftax/Craftax-Classic-Symbolic", 64),
+    ("craftax", "craftax/Craftax-Classic-Symbolic-v1", 64),
 )
 _TRAINED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ppo", {"envs": 64, "steps": 32}),

@@ -55,7 +55,7 @@ def _gymnax(name: str) -> _Environment:
 def _craftax(name: str) -> _Environment:
     from craftax import craftax_env
 
-    made = craftax_env.make_craftax_env_from_name(f"{name}-v1", auto_reset=True)
+    made = craftax_env.make_craftax_env_from_name(name, auto_reset=True)
     return _of_gymnax(made, made.default_params)
 
 

@@ -110,6 +110,11 @@ def test_initial_state_of_a_stateless_policy_is_empty():
     assert CountingPolicy(state_spec=()).get_initial_state(3) == ()
 
 
+@pytest.mark.parametrize("state", [tf.constant([1]), object(), None])
+def test_a_stateless_policy_drops_what_it_gets_as_state(state):
+    assert NormalPolicy().action(step(), state).state == ()
+
+
 def test_initial_state_has_the_batch_dimension_asked_for():
     policy = CountingPolicy()
     assert policy.get_initial_state(3)["count"].shape == [3]

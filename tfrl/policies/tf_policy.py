@@ -150,7 +150,7 @@ class TFPolicy(mixins.RefusesOverrides, tf.Module, mixins.Untracked):
           time_step: Tensors (or arrays) `[B, ...]` that match `time_step_spec`; entries
             of a dict that the spec does not name are dropped.
           policy_state: The state that the previous call returned, `[B, ...]`; `()`
-            stands for the initial state.
+            stands for the initial state. A policy without state drops it.
           seed: An integer, or an integer tensor of shape `[2]`, that decides all
             randomness of this call; None draws a seed from the policy's own stream.
 
@@ -459,7 +459,8 @@ class TFPolicy(mixins.RefusesOverrides, tf.Module, mixins.Untracked):
                 time_step, self._time_step_spec, f"{self.name}: time_step"
             )
         if not tf.nest.flatten(self._policy_state_spec):
-            return time_step, policy_state
+            # It needs no state, whatever a program gives it, as in TF-Agents.
+            return time_step, self._policy_state_spec
         if isinstance(policy_state, tuple) and not policy_state:
             return time_step, self.get_initial_state(_batch_size(time_step))
         if self._validate_args:

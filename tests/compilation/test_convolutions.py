@@ -1,4 +1,4 @@
-"""The gradient of convolutions in compiled programs on the CPU."""
+"""Convolutions, and their gradients, in compiled programs on the CPU."""
 
 import keras
 import numpy as np
@@ -21,20 +21,29 @@ from tfrl.compilation import convolutions
         ((5, 5, 2), (1, 1, 2, 2), (1, 1), "VALID"),
     ],
 )
-def test_filter_gradient_is_tensorflows(image, filters, strides, padding):
+def test_the_product_and_its_gradients_are_tensorflows(
+    image, filters, strides, padding
+):
     rng = np.random.default_rng(0)
-    images = tf.constant(rng.normal(size=(3, *image)), tf.float32)
-    outputs = tf.nn.conv2d(images, tf.zeros(filters), strides, padding)
-    gradient = tf.constant(rng.normal(size=outputs.shape), tf.float32)
-    expected = tf.raw_ops.Conv2DBackpropFilter(
-        input=images,
-        filter_sizes=filters,
-        out_backprop=gradient,
-        strides=[1, *strides, 1],
-        padding=padding,
-    )
-    found = convolutions.filter_gradient(images, gradient, filters, strides, padding)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    inputs = [
+        tf.constant(rng.normal(size=shape), tf.float32)
+        for shape in ((3, *image), filters)
+    ]
+
+    def outputs_and_gradients(convolve):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = convolve(*inputs, strides, padding)
+            weights = np.random.default_rng(1).normal(size=outputs.shape)
+            loss = tf.reduce_sum(outputs * weights.astype(np.float32))
+        return [outputs, *tape.gradient(loss, inputs)]
+
+    for found, expected in zip(
+        outputs_and_gradients(convolutions.convolve),
+        outputs_and_gradients(tf.nn.conv2d),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def make_gradient(layer, jit_compile):
@@ -77,3 +86,39 @@ def test_dilated_and_grouped_convolutions_have_the_usual_gradient():
         plain = make_gradient(layer, jit_compile=False)
         for found, expected in zip(compiled(images), plain(images), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("padding", ["valid", "same"])
+def test_a_layer_is_a_product_in_a_compiled_program_alone(padding):
+    images = tf.constant(np.random.default_rng(3).normal(size=(2, 9, 9, 3)), tf.float32)
+    layer = convolutions.Conv2D(4, 3, padding=padding)
+    layer.build(images.shape)
+    compiled = make_gradient(layer, jit_compile=True)
+    plain = make_gradient(layer, jit_compile=False)
+    for found, expected in zip(compiled(images), plain(images), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert num_convolutions(compiled, images) == 0
+    types = [
+        op.type for op in plain.get_concrete_function(images).graph.get_operations()
+    ]
+    assert types.count("Conv2D") == 1
+
+
+def test_a_layer_is_read_from_its_configuration():
+    layer = convolutions.Conv2D(4, 3, strides=2)
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    assert type(again) is convolutions.Conv2D
+    assert again.strides == (2, 2)
+
+
+@pytest.mark.cpu
+def test_other_layers_are_keras_own_in_a_compiled_program():
+    images = tf.constant(np.random.default_rng(4).normal(size=(2, 9, 9, 3)), tf.float32)
+    for layer in (
+        convolutions.Conv2D(4, 3, dilation_rate=2),
+        convolutions.Conv2D(6, 3, groups=3),
+    ):
+        layer.build(images.shape)
+        found = tf.function(layer, autograph=False, jit_compile=True)(images)
+        np.testing.assert_allclose(found, layer(images), rtol=1e-4, atol=1e-5)

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.compilation import convolutions
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.construction.seeding import SeedStream, clone_initializer
 
@@ -263,7 +264,7 @@ def conv_layers(
 
     Without `seeds`, the initialisers are not seeded, for a network that seeds its copy.
     """
-    layer_types = {"1d": keras.layers.Conv1D, "2d": keras.layers.Conv2D}
+    layer_types = {"1d": keras.layers.Conv1D, "2d": convolutions.Conv2D}
     if conv_type not in layer_types:
         raise ValueError(
             f"conv_type: got {conv_type!r}, expected '1d' or '2d'; choose by the rank "

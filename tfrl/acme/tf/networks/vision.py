@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import convolutions
 from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.layers import dense, initializers
@@ -62,7 +63,7 @@ class AtariTorso(_ImageTorso):
         """
         super().__init__(**kwargs)
         self._convolutions = [
-            keras.layers.Conv2D(
+            convolutions.Conv2D(
                 filters,
                 kernel_size,
                 strides,
@@ -122,7 +123,7 @@ class ResNetTorso(_ImageTorso):
             )
 
         def convolution(channels: int) -> keras.layers.Layer:
-            return keras.layers.Conv2D(
+            return convolutions.Conv2D(
                 channels,
                 conv_shape,
                 conv_stride,
@@ -205,7 +206,7 @@ class DrQTorso(_ImageTorso):
         activation = keras.activations.get(activation)
         gain = 2**0.5 if activation is keras.activations.relu else 1.0
         self._convolutions = [
-            keras.layers.Conv2D(
+            convolutions.Conv2D(
                 32,
                 3,
                 strides,

@@ -1,6 +1,6 @@
 """Networks in plain JAX, lists of layers: convolutions for images, and dense layers.
 
-A convolution is a product of the images' patches and the kernel. The gradient of
+A convolution may be a product of the images' patches and the kernel. The gradient of
 `jax.lax.conv_general_dilated` takes 13 times as long on a CPU if it is inside of a
 loop, as all programs here are, and twice as long outside.
 """
@@ -53,13 +53,26 @@ def make(
     return [*layers, _layer(keys[-1], (sizes[-1], outputs))]
 
 
-def apply(network: Network, x: Any, activation: Callable[[Any], Any]) -> Any:
-    """Returns the outputs `[B, outputs]` for observations `[B, ...]`."""
+def apply(
+    network: Network,
+    x: Any,
+    activation: Callable[[Any], Any],
+    *,
+    by_products: bool = True,
+) -> Any:
+    """Returns the outputs `[B, outputs]` for observations `[B, ...]`.
+
+    Args:
+      network: The layers.
+      x: The observations.
+      activation: The activation of all layers but the last.
+      by_products: Whether convolutions are products of patches and kernels.
+    """
+    convolve = _multiply_patches if by_products else _convolve
     *hidden, (out, out_bias) = network
     for kernel, bias, *norm in hidden:
         if kernel.ndim == 4:
-            x = _patches(x, *kernel.shape[:2]) @ kernel.reshape(-1, kernel.shape[-1])
-            x = activation(x + bias).reshape(len(x), -1)
+            x = activation(convolve(x, kernel) + bias).reshape(len(x), -1)
             continue
         x = x.reshape(len(x), -1) @ kernel + bias
         if norm:
@@ -69,13 +82,20 @@ def apply(network: Network, x: Any, activation: Callable[[Any], Any]) -> Any:
     return x @ out + out_bias
 
 
-def _patches(x: Any, height: int, width: int) -> Any:
-    """Returns the patches `[B, H - height + 1, W - width + 1, height * width * C]`."""
+def _convolve(x: Any, kernel: Any) -> Any:
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def _multiply_patches(x: Any, kernel: Any) -> Any:
+    height, width = kernel.shape[:2]
     rows, columns = x.shape[1] - height + 1, x.shape[2] - width + 1
-    shifted = [
+    patches = [
         x[:, i : i + rows, j : j + columns] for i in range(height) for j in range(width)
     ]
-    return jnp.concatenate(shifted, axis=-1)
+    matrix = kernel.reshape(-1, kernel.shape[-1])
+    return jnp.concatenate(patches, axis=-1) @ matrix
 
 
 def _layer(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:

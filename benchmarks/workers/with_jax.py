@@ -42,11 +42,13 @@ class _Problem:
         units: Sequence[int] = (100,),
         filters: int = 0,
         activation: Callable[[Any], Any] = jax.nn.relu,
+        by_products: bool = True,
     ) -> None:
         self.env, self.params = gymnax.make(name)
         self.shape = self.env.observation_space(self.params).shape
         self.actions = int(self.env.num_actions)
         self._units, self._filters, self._activation = units, filters, activation
+        self._by_products = by_products
 
     def network(self, key: Any, outputs: int, *, normalized: bool = False) -> Any:
         """Makes a network for the observations."""
@@ -61,7 +63,9 @@ class _Problem:
 
     def apply(self, network: Any, observation: Any) -> Any:
         """Returns a network's outputs `[B, outputs]`."""
-        return jax_networks.apply(network, observation, self._activation)
+        return jax_networks.apply(
+            network, observation, self._activation, by_products=self._by_products
+        )
 
     def reset(self, key: Any, envs: int) -> tuple[Any, Any]:
         """Returns observations and states of environments."""
@@ -79,9 +83,14 @@ class _Problem:
         return observation, state, reward, ended.astype(jnp.float32)
 
 
-def _minatar() -> _Problem:
-    name = minatar_settings.ENVIRONMENT.partition("/")[2]
-    return _Problem(name, minatar_settings.UNITS, minatar_settings.FILTERS)
+def _minatar(*, by_products: bool = True) -> _Problem:
+    settings = minatar_settings
+    return _Problem(
+        settings.ENVIRONMENT.partition("/")[2],
+        settings.UNITS,
+        settings.FILTERS,
+        by_products=by_products,
+    )
 
 
 class _Frames(NamedTuple):
@@ -195,7 +204,8 @@ class _Dqn:
 def dqn(envs: int, capacity: int = 100_000, minatar: bool = False) -> serving.Task:
     """Makes the loop; a call takes about a sixth of a second."""
     length = 20 if minatar else max(200, 4000 * 16 // (16 + envs))
-    problem = _minatar() if minatar else _Problem()
+    # With products XLA copies the whole buffer of images in each iteration.
+    problem = _minatar(by_products=False) if minatar else _Problem()
     loop = _Dqn(problem, envs, capacity, length)
     carry = loop.start()
 

@@ -30,7 +30,8 @@ def test_each_contender_has_a_system():
         assert theirs.system in processes.SYSTEMS
 
 
-def test_a_network_in_jax_is_the_written_out_sum():
+@pytest.mark.parametrize("by_products", [True, False])
+def test_a_network_in_jax_is_the_written_out_sum(by_products):
     jax = pytest.importorskip("jax")
     import numpy as np
 
@@ -46,9 +47,8 @@ def test_a_network_in_jax_is_the_written_out_sum():
                 "bhwc,hwcf->bf", x[:, i : i + 3, j : j + 3], kernel
             )
     hidden = np.maximum(np.maximum(images, 0).reshape(2, -1) @ dense, 0)
-    np.testing.assert_allclose(
-        jax_networks.apply(network, x, jax.nn.relu), hidden @ out, rtol=1e-4, atol=1e-5
-    )
+    found = jax_networks.apply(network, x, jax.nn.relu, by_products=by_products)
+    np.testing.assert_allclose(found, hidden @ out, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

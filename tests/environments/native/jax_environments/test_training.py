@@ -30,6 +30,10 @@ def test_the_runs_of_a_sweep_train_as_alone(name):
     def make_loop(seed):
         return small_loops.make_loop(name, seed)
 
+    if make_loop(0).environment.dynamics.max_episode_steps is None:  # As pgx's games.
+        with pytest.raises(ValueError, match="the environment has no time limit"):
+            train.sweep(make_loop, [0, 1], num_iterations=3, eval_interval=3)
+        return
     result = train.sweep(
         make_loop, [0, 1], num_iterations=3, eval_interval=3, num_eval_episodes=2
     )

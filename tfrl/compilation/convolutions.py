@@ -58,14 +58,13 @@ def fast_gradients(variables: Sequence[Any]) -> Iterator[None]:
     def gradient(op: Any, output_gradient: tf.Tensor) -> Sequence[tf.Tensor | None]:
         if not _is_plain(op):
             return usual(op, output_gradient)
+        images, filters = op.inputs
         with tf.GradientTape() as tape:
-            tape.watch(op.inputs)
-            outputs = convolve(
-                *op.inputs,
-                op.get_attr("strides")[1:3],
-                tf.compat.as_str(op.get_attr("padding")),
-            )
-        return tape.gradient(outputs, list(op.inputs), output_gradient)
+            tape.watch([images, filters])
+            strides = op.get_attr("strides")[1:3]
+            padding = tf.compat.as_str(op.get_attr("padding"))
+            outputs = convolve(images, filters, strides, padding)
+        return tape.gradient(outputs, [images, filters], output_gradient)
 
     registry["Conv2D"] = {**entry, "type": gradient}
     try:

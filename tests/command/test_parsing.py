@@ -437,7 +437,9 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
             "cartpole-balanse",
             "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
         ),
-        ("cartpol-balance", "domain_name: got ('cartpol'"),
+        pytest.param(
+            "cartpol-balance", "domain_name: got ('cartpol'", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_wrong_task_is_told_after_tensorflow_is_imported(run, task, message):

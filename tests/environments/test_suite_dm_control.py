@@ -135,11 +135,11 @@ def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):
         initial_collect_steps=64,
         num_eval_episodes=1,
         jit_compile=False,
-        logdir=tmp_path / "run",
     )
     assert time_limits.find(sac.environment) == 50  # Of 1,000 steps.
     sac.learn(65, progress=False)
     assert sac.evaluate(2).lengths.tolist() == [50, 50]
+    sac.save(tmp_path / "run")
     given = types.SimpleNamespace(policy=None, env=None, trust=False, seed=None)
     saved = saved_policy.find(given, str(tmp_path / "run"))
     environment = saved.make_environment(2)

@@ -153,6 +153,14 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
       figure: The figure.
       runs: The runs, by their labels.
     """
+    lines = [
+        (label, run, name, i, j, pairs)
+        for i, (label, run) in enumerate(runs)
+        for j, name in enumerate(figure.names)
+        if len(pairs := run.column(name, _horizontal([(label, run)])))
+    ]
+    if not lines:
+        return None
     import matplotlib as mpl
     from matplotlib.figure import Figure as MplFigure
 
@@ -161,20 +169,15 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
         axes = canvas.subplots()
         # A layout that is computed takes as long as the drawing.
         canvas.subplots_adjust(left=0.17, right=0.98, top=0.92, bottom=0.17)
-        drawn = [
-            _draw_line(axes, label, run, name, i, j, len(runs))
-            for i, (label, run) in enumerate(runs)
-            for j, name in enumerate(figure.names)
-        ]
-        if not any(drawn):
-            return None
+        for line in lines:
+            _draw_line(axes, *line, len(runs))
         if figure.is_log:
             axes.set_yscale("log")
         axes.set_xlabel(_horizontal(runs).replace("_", " "))
         axes.set_ylabel(figure.unit)
         plots.shorten_ticks(axes)
         axes.grid(alpha=0.25)
-        if sum(drawn) > 1:
+        if len(lines) > 1:
             axes.legend(frameon=False, fontsize=9)
         buffer = io.StringIO()
         canvas.savefig(buffer, format="svg", transparent=True)
@@ -194,13 +197,16 @@ def _horizontal(runs: Sequence[tuple[str, Evidence]]) -> str:
 
 
 def _draw_line(
-    axes: Axes, label: str, run: Evidence, name: str, i: int, j: int, num_runs: int
-) -> bool:
-    """Draws a number of a run; returns whether there was anything to draw."""
-    horizontal = _horizontal([(label, run)])
-    pairs = run.column(name, horizontal)
-    if not len(pairs):
-        return False
+    axes: Axes,
+    label: str,
+    run: Evidence,
+    name: str,
+    i: int,
+    j: int,
+    pairs: np.ndarray,
+    num_runs: int,
+) -> None:
+    """Draws number `j` of a figure, of run `i`."""
     words = name.replace("_", " ")
     color = f"C{i if num_runs > 1 else j}"
     (line,) = axes.plot(
@@ -212,13 +218,12 @@ def _draw_line(
         marker="o" if len(pairs) == 1 else None,
     )
     if name == "evaluation_return":
-        half = _half_interval(run, horizontal)
+        half = _half_interval(run, _horizontal([(label, run)]))
         if len(half) == len(pairs):
             x, mean = pairs.T
             axes.fill_between(
                 x, mean - half, mean + half, color=line.get_color(), alpha=0.2
             )
-    return True
 
 
 def _half_interval(run: Evidence, horizontal: str) -> np.ndarray:

@@ -79,7 +79,7 @@ def test_advantages_have_both_rewards():
     np.testing.assert_array_equal(data.reward, frames.reward[:, :-1])
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_updates_train_the_predictor_alone_on_all_frames(jit):
     agent = make(rnd=rnd(num_envs=1), num_epochs=1, use_gae=True)
     frames, _ = collect(agent, "fmMbfm")

@@ -67,7 +67,9 @@ def test_bernoulli_actions_have_the_probabilities_that_the_policy_tells():
     )
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_thompsons_sampling_finds_the_best_arm(jit_compile):
     dynamics = problems.bernoulli([0.2, 0.5, 0.8])
     bandit = native.NativeEnvironment(dynamics, 4, seed=0)

@@ -1,8 +1,8 @@
 """Networks in plain JAX, lists of layers: convolutions for images, and dense layers.
 
 A convolution may be a product of the images' patches and the kernel. The gradient of
-`jax.lax.conv_general_dilated` takes 13 times as long on a CPU if it is inside of a
-loop, as all programs here are, and twice as long outside.
+`jax.lax.conv_general_dilated` takes 13 times as long on a CPU in a loop, which all
+programs here are, and twice as long outside of one.
 """
 
 from __future__ import annotations

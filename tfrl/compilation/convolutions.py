@@ -1,9 +1,9 @@
 """Convolutions that are fast in programs that XLA compiles for the CPU.
 
-There, XLA computes a convolution of few channels slowly, and the gradients of any
-convolution as convolutions with a dilated window, for which it has only plain loops: a
-layer of the Atari network takes some 20 ms a frame. A product of two matrices computes
-the same in less than 1 ms.
+There, XLA is slow if a convolution has few channels. It computes gradients as
+convolutions with a dilated window, for which it has only plain loops: a layer of the
+Atari network takes some 20 ms a frame. A product of two matrices computes the same in
+less than 1 ms.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class Conv2D(keras.layers.Conv2D):
 def fast_gradients(variables: Sequence[Any]) -> Iterator[None]:
     """Makes gradient tapes differentiate `convolve` in place of `tf.nn.conv2d`.
 
-    This is for layers that are not `Conv2D`. Outside of a compiled program, or if the
-    variables are on an accelerator, it changes nothing.
+    This is for layers of users and of Keras; the gradient of `Conv2D` is that of a
+    product already. Outside of a compiled program, or if the variables are on an
+    accelerator, it changes nothing.
 
     Args:
       variables: The variables with respect to which the tape differentiates.
@@ -84,12 +85,12 @@ def _is_plain(op: Any) -> bool:
 
 
 def _can_multiply(images: tf.Tensor, filters: Any) -> bool:
-    """Whether the shapes are known, and the images are not in groups of channels."""
-    images, filters = tf.TensorShape(images.shape), tf.TensorShape(filters.shape)
+    """Whether the shapes are known, and each filter has all channels of the images."""
+    image_shape, filter_shape = map(tf.TensorShape, (images.shape, filters.shape))
     return bool(
-        images[1:].is_fully_defined()
-        and filters.is_fully_defined()
-        and images[3] == filters[2]
+        image_shape[1:].is_fully_defined()
+        and filter_shape.is_fully_defined()
+        and image_shape[3] == filter_shape[2]
     )
 
 

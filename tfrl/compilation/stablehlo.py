@@ -117,8 +117,8 @@ def unknown_calls(text: str) -> list[str]:
 def with_packed_bools(text: str) -> str:
     """Returns a program whose long constants of bools TensorFlow's MLIR can read.
 
-    Later releases of MLIR write a byte for a bool, in hexadecimal digits; its own reads
-    a bit.
+    Later releases of MLIR write a byte for each bool, in hexadecimal digits;
+    TensorFlow's reads a bit for each.
     """
 
     def packed(constant: re.Match[str]) -> str:

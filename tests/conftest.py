@@ -5,6 +5,7 @@ And the process whose forks run examples and scripts, which modules share.
 
 import contextlib
 import gc
+import importlib.util
 import os
 import random
 import signal
@@ -23,6 +24,9 @@ os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
 import tfrl  # noqa: F401 -- Before TensorFlow, so that what it compiles is kept.
 from tests.forks import Forks
+
+if importlib.util.find_spec("hypothesis"):  # Tests of JAX run without it.
+    from tests import properties  # noqa: F401 -- It chooses the profile.
 
 # What a shell starts in the background, as by `nohup ... &`, ignores SIGINT and SIGHUP,
 # and so do its children, to which tests send them.

@@ -147,6 +147,8 @@ def as_bound(
     if value is None:
         value = low if which == "minimum" else high
     bound = np.array(value)
+    if bound.dtype.kind == "f" and not is_floating(dtype):
+        bound = np.array(value, object)  # NumPy rounds some large integers in lists.
     try:
         # A dimension of unknown length has one bound for all of its elements.
         np.broadcast_to(bound, [1 if dim is None else dim for dim in shape])
@@ -159,7 +161,8 @@ def as_bound(
     if is_floating(dtype):
         converted, valid = _as_finite_floats(bound, dtype)
     else:
-        valid = bool(np.all((bound >= low) & (bound <= high)))
+        with np.errstate(invalid="ignore"):  # NaN
+            valid = bool(np.all((bound >= low) & (bound <= high)))
         converted = bound.astype(dtype) if valid else bound
     if not valid:
         raise ValueError(

@@ -149,12 +149,12 @@ def _(space: gymnasium.spaces.Discrete, options: _Options) -> Any:
 
 @_to_spec.register
 def _(space: gymnasium.spaces.MultiDiscrete, options: _Options) -> Any:
-    start = np.asarray(space.start, np.int64)
+    start = np.asarray(space.start)
     return array_spec.BoundedArraySpec(
         space.shape,
         options.dtype(space, np.int32),
         _simplify(start),
-        _simplify(start + np.asarray(space.nvec, np.int64) - 1),
+        _simplify(start + (space.nvec - 1)),
         options.name,
     )
 

@@ -1,0 +1,46 @@
+"""Specs of any dtype, shape and bounds, in nests."""
+
+import ml_dtypes
+import numpy as np
+import tree
+from hypothesis import strategies as st
+
+from tests import properties
+from tfrl.specs import array_spec
+
+NAMES = st.none() | st.sampled_from(["x", "observation", "é/1"])
+DTYPES = st.sampled_from(
+    [np.dtype(code) for code in "?bhilBHILefd"] + [np.dtype(ml_dtypes.bfloat16)]
+)
+KEYS = st.text("abc_1", min_size=1, max_size=3)
+
+
+@st.composite
+def _bounded(draw):
+    dtype, shape = draw(DTYPES), draw(properties.SHAPES)
+    of_each = draw(st.booleans())
+    ends = [draw(properties.of_bits(dtype, shape if of_each else ())) for _ in range(2)]
+    ends = [np.where(x != x, np.zeros((), dtype), x).astype(dtype) for x in ends]
+    low, high = (function(*ends) for function in (np.minimum, np.maximum))
+    if draw(st.booleans()):
+        low = high if draw(st.booleans()) else np.minimum(low, np.zeros((), dtype))
+    return array_spec.BoundedArraySpec(shape, dtype, low, high, draw(NAMES))
+
+
+BOUNDED = _bounded()
+PLAIN = st.builds(array_spec.ArraySpec, properties.SHAPES, DTYPES, NAMES)
+SPECS = BOUNDED | PLAIN
+
+
+def nests(may_be_empty=True):
+    return properties.nests(SPECS, KEYS, may_be_empty=may_be_empty)
+
+
+def assert_same_specs(got, expected):
+    """Asserts that two nests of array specs are the same, with bounds and names."""
+
+    def check(one, other):
+        assert type(one) is type(other)
+        assert (one, one.name) == (other, other.name)
+
+    tree.map_structure(check, got, expected)

@@ -31,6 +31,8 @@ _HEADERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 _LARGEST_JSON_INT = 2**63
+# Between the name of an array and its dtype, if files of NumPy do not name that.
+_OF_DTYPE = "|"
 _Path = tuple[Any, ...]
 
 
@@ -122,7 +124,8 @@ def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
       ValueError: If an array holds objects.
     """
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
+    named = dict(_in_words(name, array) for name, array in arrays.items())
+    np.savez(file, allow_pickle=False, **named)
     return file.getvalue()
 
 
@@ -143,7 +146,22 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray]:
             with archive.open(member) as opened:
                 _check_header(opened, member)
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        return dict(file.items())
+        return dict(_from_words(name, array) for name, array in file.items())
+
+
+def _in_words(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
+    """Returns the name and the array of a file of NumPy for an array of any dtype."""
+    if array.dtype.isbuiltin != 2:
+        return name, array
+    # A type of ml_dtypes, such as bfloat16.
+    name = f"{name}{_OF_DTYPE}{dtype_names.dtype_name(array.dtype)}"
+    return name, array.view(f"u{array.dtype.itemsize}")
+
+
+def _from_words(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
+    """Returns the name and the array for which `_in_words` returned these."""
+    name, _, dtype = name.partition(_OF_DTYPE)
+    return name, array.view(dtype_names.dtype_from_name(dtype)) if dtype else array
 
 
 def _check_header(opened: Any, member: zipfile.ZipInfo) -> None:

@@ -234,6 +234,8 @@ def import_registrations(environment_name: str, module: str) -> None:
       ValueError: There is no such module.
     """
     try:
+        if module.startswith("."):
+            raise ModuleNotFoundError(f"{module!r} begins with a dot")
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(

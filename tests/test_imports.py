@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import re
 import sys
+import warnings
 
 import pytest
 
@@ -154,3 +155,46 @@ def test_a_package_that_is_not_there_stays_absent():
     imports.around("no_such_package", contextlib.nullcontext)
     with pytest.raises(ModuleNotFoundError):
         __import__("no_such_package")
+
+
+@pytest.fixture
+def renamed(monkeypatch):
+    old = "tfrl.agents.OldAgent"
+    monkeypatch.setitem(imports.RENAMED, old, ("tfrl.agents.DqnAgent", "0.3"))
+    imports.warn_renamed.cache_clear()
+    yield old
+    imports.warn_renamed.cache_clear()
+
+
+@pytest.mark.parametrize("statement", ["tfrl.agents.OldAgent", "imported()"])
+def test_a_renamed_name_warns_once_where_it_is_used_and_works(renamed, statement):
+    def imported():
+        from tfrl.agents import OldAgent
+
+        return OldAgent
+
+    code = compile(statement, "a_program.py", "eval")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = [eval(code, {"tfrl": tfrl, "imported": imported}) for _ in range(2)]
+    assert found == 2 * [tfrl.agents.DqnAgent]
+    (warning,) = caught
+    assert warning.category is DeprecationWarning
+    assert str(warning.message) == (
+        "tfrl.agents.OldAgent is called tfrl.agents.DqnAgent now, and tfrl 0.3 will "
+        "not know the old name."
+    )
+    assert warning.filename in ("a_program.py", __file__)
+    assert "OldAgent" not in dir(tfrl.agents)
+
+
+def test_a_renamed_argument_warns_where_it_is_given():
+    def make(new=None, old=None):
+        if old is not None:
+            imports.warn_renamed("make's old", "new", "0.3")
+
+    imports.warn_renamed.cache_clear()
+    with pytest.warns(DeprecationWarning, match="make's old is called new") as told:
+        [make(old=value) for value in (1, 2)]
+    assert [warning.filename for warning in told] == [__file__]
+    imports.warn_renamed.cache_clear()

@@ -23,6 +23,7 @@ import importlib.machinery
 import pathlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -33,6 +34,9 @@ from tfrl import garbage
 
 _Context = Callable[[], contextlib.AbstractContextManager[None]]
 _FILE = pathlib.Path(__file__).with_name("absent_names.json")
+# Names that packages exported until the last minor release: by the full old name, the
+# full new one and the release without the old one. docs/changes.md has the policy.
+RENAMED: dict[str, tuple[str, str]] = {}
 
 
 class Row(NamedTuple):
@@ -108,6 +112,8 @@ def attach_stub(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Calls `lazy_loader.attach_stub`; its AttributeErrors then explain absent names.
 
+    A name in `RENAMED` leads to the new one, with a warning.
+
     Args:
       package: The package, its `__name__`.
       filename: The package's `__file__`; the stub is next to this file.
@@ -117,9 +123,33 @@ def attach_stub(
     def attribute(name: str) -> Any:
         _refuse_absent(package, name)
         with garbage.uncollected():
+            if f"{package}.{name}" in RENAMED:
+                return _renamed(f"{package}.{name}")
             return load(name)
 
     return attribute, names, public
+
+
+def _renamed(old: str) -> Any:
+    """Returns what a name in `RENAMED` stands for."""
+    new, gone = RENAMED[old]
+    warn_renamed(old, new, gone, stacklevel=4)
+    module, _, name = new.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@functools.cache
+def warn_renamed(old: str, new: str, gone: str, stacklevel: int = 3) -> None:
+    """Warns, once in a process, that a name or an argument has another name now.
+
+    Args:
+      old: What the caller wrote, such as "tfrl.agents.OldAgent".
+      new: What to write instead.
+      gone: The release that will not know the old one, such as "0.3".
+      stacklevel: As of `warnings.warn`; 3 is the caller of the caller.
+    """
+    text = f"{old} is called {new} now, and tfrl {gone} will not know the old name."
+    warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _refuse_absent(module: str, name: str) -> None:

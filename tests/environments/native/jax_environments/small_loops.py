@@ -5,9 +5,13 @@ from tests.environments.native.jax_environments import counters
 from tests.environments.native.jax_environments.test_equality import NAMES
 from tfrl.environments import native
 
-# The environment of `counters`, and one of each library.
+# The environment of `counters`, one of each library, and one of Jumanji with a limit.
 OWN = "counters"
-EVERY = (OWN, *(f"{library}/{names[0]}" for library, names in NAMES.items()))
+EVERY = (
+    OWN,
+    *(f"{library}/{names[0]}" for library, names in NAMES.items()),
+    "jumanji/Maze-v0",
+)
 
 
 def make_loop(name, seed=0, **settings):

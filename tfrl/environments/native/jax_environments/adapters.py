@@ -133,10 +133,13 @@ def make_jumanji(name: str) -> Made:
     import jumanji
 
     environment = jumanji.make(name)
+    limit = getattr(environment, "time_limit", None)
     return Made(
         forms.dm_env(environment),
         _action_of_jumanji(environment.action_spec),
         _bounds_of_jumanji(environment.observation_spec),
+        # Its rules end an episode themselves, at the limit or one step later.
+        None if limit is None else limit + 1,
     )
 
 

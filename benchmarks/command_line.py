@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks import (
     comparison,
+    gate,
     measurement,
     peers,
     plot,
@@ -34,8 +35,11 @@ _ALONE = ("startup", "atari", "worker_failures")  # They have no contenders.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs benchmarks; returns the exit status."""
-    options = _parse(arguments)
+    """Runs benchmarks, or the gate; returns the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["gate"]:
+        return gate.main(words[1:])
+    options = _parse(words)
     if options.make_peers:
         peers.main([])
     options.output.mkdir(parents=True, exist_ok=True)
@@ -106,11 +110,12 @@ def _run(names: Sequence[str], cores: str | None, session: measurement.Session) 
     return True
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measures tfrl and its peers in turn, and reports the ratios. "
         "Without names it runs " + ", ".join(NAMES) + ".",
+        epilog="`python -m benchmarks gate` compares counts instead; see its --help.",
     )
     parser.add_argument(
         "benchmarks",

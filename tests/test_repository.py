@@ -95,6 +95,7 @@ def test_the_readmes_program_runs_and_its_policy_is_filmed(tmp_path):
     ("page", "name"),
     [
         ("README.md", "test"),
+        ("BUILD.md", "gate"),
         ("BUILD.md", "jax"),
         ("BUILD.md", "lint"),
         ("BUILD.md", "docs"),

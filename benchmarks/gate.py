@@ -222,8 +222,8 @@ def grown(counts: Counts, stored: Counts) -> list[str]:
         f"{', '.join(key)}: got {counts[key]:,.10g}, expected at most 3 % more than "
         f"{stored[key]:,.10g}; make it smaller again, or, if it is worth it, record it "
         f"by {_RECORD}, and say why in the commit."
-        for key in counts.keys() & stored.keys()
-        if counts[key] > (1 + _MOST_GROWTH) * stored[key]
+        for key in counts
+        if key in stored and counts[key] > (1 + _MOST_GROWTH) * stored[key]
     ]
 
 
@@ -232,8 +232,8 @@ def fallen(counts: Counts, stored: Counts) -> list[str]:
     return [
         f"{', '.join(key)}: {counts[key]:,.10g}, before {stored[key]:,.10g}; record it "
         f"by {_RECORD}, so that it stays."
-        for key in counts.keys() & stored.keys()
-        if counts[key] < (1 - _MOST_GROWTH) * stored[key]
+        for key in counts
+        if key in stored and counts[key] < (1 - _MOST_GROWTH) * stored[key]
     ]
 
 

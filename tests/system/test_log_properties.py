@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from tfrl.system import log
 
+# Commands of terminals among other characters.
+CHARACTERS = st.characters() | st.sampled_from("\x1b\x9b\x7f\r\t\u202e\u2066\u2069")
 
-@given(st.text())
+
+@given(st.text(CHARACTERS))
 def test_a_plain_text_has_no_controls(text):
     got = log.plain(text)
     for character in got:

@@ -6,7 +6,7 @@ import tree
 from hypothesis import strategies as st
 
 from tests import properties
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 
 NAMES = st.none() | st.sampled_from(["x", "observation", "é/1"])
 DTYPES = st.sampled_from(
@@ -22,8 +22,15 @@ def _bounded(draw):
     ends = [draw(properties.of_bits(dtype, shape if of_each else ())) for _ in range(2)]
     ends = [np.where(x != x, np.zeros((), dtype), x).astype(dtype) for x in ends]
     low, high = (function(*ends) for function in (np.minimum, np.maximum))
-    if draw(st.booleans()):
-        low = high if draw(st.booleans()) else np.minimum(low, np.zeros((), dtype))
+    span = draw(st.sampled_from(["any", "one value", "two values", "from 0", "all"]))
+    if span == "from 0":
+        low = np.minimum(low, np.zeros((), dtype))
+    elif span == "all":
+        low, high = bounds.dtype_limits(dtype)
+    elif span != "any":
+        low = high
+        if span == "two values" and dtype.kind in "iu":
+            low = np.where(high > np.iinfo(dtype).min, high - 1, high).astype(dtype)
     return array_spec.BoundedArraySpec(shape, dtype, low, high, draw(NAMES))
 
 

@@ -211,7 +211,9 @@ def _is_choice(spec: array_spec.ArraySpec) -> bool:
         return False
     if spec.shape and spec.dtype.itemsize == 1:
         return False
-    return bool(np.all(spec.num_values <= np.iinfo(np.int32).max))
+    # Spaces hold the number of values in their own dtype.
+    most = min(np.iinfo(np.int32).max, np.iinfo(spec.dtype).max)
+    return bool(np.all(spec.num_values <= most))
 
 
 def _to_discrete(spec: Any) -> gymnasium.Space[Any]:

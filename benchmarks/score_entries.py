@@ -464,6 +464,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     ),
     "MiniGrid": _MINIGRID,
     "MinAtar": _MINATAR,
+    "NAVIX": (Entry("PPO", "ppo", "ppo_navix", 1, note="chosen on seeds 0 and 100"),),
     "Memory": (
         Entry("R2D2", "r2d2", "r2d2", 3),
         Entry("Recurrent PPO", "ppo", "ppo_cartpole_memory", 3),

@@ -83,6 +83,7 @@ _PACKAGES_OF = {
     "dm_control": ("dm-control", "mujoco"),
     "MiniGrid": ("minigrid",),
     "MinAtar": ("jax", "gymnax"),
+    "NAVIX": ("jax", "navix"),
     "Exploration": ("bsuite",),
 }
 _PORTABLE = "portable"

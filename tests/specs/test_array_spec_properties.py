@@ -3,13 +3,14 @@
 import pickle
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.specs import drawn
 from tfrl.specs import array_spec
 
 
+@example(array_spec.BoundedArraySpec((40,), np.int32, 0, 1), 0, True)
 @given(drawn.BOUNDED, st.integers(0, 99), st.booleans())
 def test_samples_conform(spec, seed, legacy):
     rng = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
@@ -25,6 +26,7 @@ def test_specs_come_back_from_pickles(nest):
     drawn.assert_same_specs(pickle.loads(pickle.dumps(nest)), nest)
 
 
+@example(array_spec.BoundedArraySpec((), np.uint64))
 @given(drawn.BOUNDED)
 def test_the_number_of_values_is_that_of_the_range(spec):
     if spec.dtype.kind not in "iu":

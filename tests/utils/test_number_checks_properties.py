@@ -5,7 +5,7 @@ import numbers
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import properties
@@ -42,6 +42,7 @@ def told(check, *arguments, **keywords):
     return None
 
 
+@example(1.0, 0.0, 1.0, False, True, False)
 @given(VALUES, LIMITS, LIMITS, st.booleans(), st.booleans(), st.booleans())
 def test_a_number_passes_only_within_its_range(
     value, low, high, without_low, without_high, optional

@@ -11,6 +11,7 @@ from tfrl.specs import array_spec
 
 
 @example(array_spec.BoundedArraySpec((40,), np.int32, 0, 1), 0, True)
+@example(array_spec.BoundedArraySpec((40,), np.int32, [0] * 40, [1] * 40), 0, True)
 @given(drawn.BOUNDED, st.integers(0, 99), st.booleans())
 def test_samples_conform(spec, seed, legacy):
     rng = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)

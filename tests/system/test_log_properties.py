@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tfrl.system import log
@@ -11,6 +11,7 @@ from tfrl.system import log
 CHARACTERS = st.characters() | st.sampled_from("\x1b\x9b\x7f\r\t\u202e\u2066\u2069")
 
 
+@example("\x1b \x9b \x7f \u202a \u202e \u2066 \u2069")
 @given(st.text(CHARACTERS))
 def test_a_plain_text_has_no_controls(text):
     got = log.plain(text)

@@ -1,5 +1,7 @@
 """Messages of any contents come back, and damaged ones are one error."""
 
+import contextlib
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +42,15 @@ def assert_message(frame, message):
 @given(MESSAGES)
 def test_messages_come_back(message):
     assert_message(wire.decode(joined(message), is_request=True), message)
+
+
+@given(MESSAGES, st.lists(st.integers(1, 400), min_size=1, max_size=20))
+def test_a_message_without_its_last_bytes_is_an_error(message, numbers):
+    whole = joined(message)
+    for number in numbers:
+        # What is after the last array fills a word.
+        with contextlib.suppress(errors.ProtocolError):
+            assert_message(wire.decode(whole[:-number], is_request=True), message)
 
 
 @given(st.data(), MESSAGES)

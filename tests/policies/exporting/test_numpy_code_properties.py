@@ -2,7 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import properties
@@ -77,6 +77,9 @@ def program(lines):
     return function
 
 
+@example(
+    [("divide by 0", 1, 1)], np.linspace(-99, 99, 12, dtype=np.float32).reshape(3, 4)
+)
 @properties.fewer(0.5)
 @given(LINES, properties.floats(BATCH, SIZE))
 def test_a_program_computes_the_same(lines, x):

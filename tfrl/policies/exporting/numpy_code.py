@@ -75,6 +75,7 @@ _EXPRESSIONS = {
     "Neg": "-{0}",
     "Square": "{0} ** 2",
     "Reciprocal": "1 / {0}",
+    "Round": "np.round({0})",  # Both to the even neighbour of a half.
     "Rsqrt": "1 / np.sqrt({0})",
     **{
         name: f"np.{name.lower()}({{0}})"

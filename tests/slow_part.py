@@ -3,11 +3,12 @@
     python -m tests.slow_part 3                   one of the twelve
     python -m tests.slow_part failures            a file that is a part of its own
     python -m tests.slow_part all                 as .ci/slow does
-    python -m tests.slow_part --touched=main      the parts to run for a change
+    python -m tests.slow_part --touched=main      the parts that a change touches
     python -m tests.slow_part --record            keeps the seconds of the last runs
 
-The twelve take about the same time, by the seconds in tests/slow_seconds.csv; a file
-that takes longer than a part should is a part by its own name. Each part writes its
+The twelve have neighbouring files, and take about the same time by the seconds in
+tests/slow_seconds.csv; a file that takes longer than a part should is a part by its own
+name. Each part writes its
 results to logs/slow/, from which --record updates that file.
 """
 
@@ -47,7 +48,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.touched:
         changed = _git("diff", "--name-only", f"{options.touched}...")
         changed += _git("diff", "--name-only", "HEAD")
-        print(*touched_parts(of_files, changed) or ["none"])
+        for part, files in touched_parts(of_files, changed).items():
+            print(f"{part}: {len(files)} of {len(of_files[part])}: {' '.join(files)}")
         return 0
     chosen = list(of_files) if "all" in options.parts else options.parts
     for part in set(chosen) - set(of_files):
@@ -63,23 +65,24 @@ def parts(seconds: Mapping[str, float]) -> dict[str, list[str]]:
       seconds: What the slow tests of each file take.
     """
     found: dict[str, list[str]] = {str(i + 1): [] for i in range(_NUMBER)}
-    loads = dict.fromkeys(found, 0.0)
-    for file in sorted(seconds, key=lambda file: (-seconds[file], file)):
-        if seconds[file] > _ALONE:
-            found[pathlib.Path(file).stem.removeprefix("test_")] = [file]
-            continue
-        lightest = min(loads, key=loads.__getitem__)
-        found[lightest].append(file)
-        loads[lightest] += max(seconds[file], 1.0)
-    return found
+    # In the order of their paths, so that a change touches few parts.
+    long = [file for file in sorted(seconds) if seconds[file] > _ALONE]
+    weights = {x: max(seconds[x], 1.0) for x in sorted(seconds) if x not in long}
+    total, before = sum(weights.values()), 0.0
+    for file, weight in weights.items():
+        middle = (before + weight / 2) / total
+        found[str(int(_NUMBER * middle) + 1)].append(file)
+        before += weight
+    return found | {pathlib.Path(x).stem.removeprefix("test_"): [x] for x in long}
 
 
 def touched_parts(
     of_files: Mapping[str, Sequence[str]], changed: Sequence[str]
-) -> list[str]:
-    """Returns the parts with a test that a changed file may reach."""
+) -> dict[str, list[str]]:
+    """Returns the parts with tests that a changed file may reach, and these tests."""
     tests = touched.touches(changed, [f for files in of_files.values() for f in files])
-    return [part for part, files in of_files.items() if tests & set(files)]
+    found = {part: [f for f in files if f in tests] for part, files in of_files.items()}
+    return {part: files for part, files in found.items() if files}
 
 
 def slow_files() -> list[str]:
@@ -143,7 +146,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--touched",
         metavar="COMMIT",
-        help="print the parts that the changes since a commit may reach, by imports",
+        help="print the parts and the files that the changes since a commit may reach",
     )
     parser.add_argument(
         "--record",

@@ -58,7 +58,7 @@ def test_seconds_are_added_up_by_file(tmp_path):
 
 def test_parts_are_told_with_the_files_that_a_change_touches():
     of_files = {
-        "1": ["tests/specs/test_matching.py", "tests/test_windows.py"],
+        "1": ["tests/specs/test_matching.py", "tests/losses/test_aggregation.py"],
         "2": ["tests/losses/test_ppo.py"],
     }
     found = slow_part.touched_parts(of_files, ["tfrl/specs/matching.py"])

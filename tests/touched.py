@@ -64,7 +64,7 @@ def _uses(file: str) -> frozenset[str]:
     path = ROOT / file
     if path.suffix not in (".py", ".pyi"):
         return frozenset()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _parsed(path)
     bound = _imported(tree, path.parent.relative_to(ROOT).parts)
     used = {file for name in bound.values() for file in _files_of(name)}
     if path.suffix == ".py":
@@ -75,6 +75,15 @@ def _uses(file: str) -> frozenset[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 used |= _files_of_text(node.value, path.parent)
     return frozenset(used - {file})
+
+
+def _parsed(path: pathlib.Path) -> ast.Module:
+    """Returns the tree of a file, without what only checkers of types read."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = []
+    return tree
 
 
 def _imported(tree: ast.Module, package: Sequence[str]) -> dict[str, str]:
@@ -164,8 +173,7 @@ def _exports(folder: pathlib.Path) -> dict[str, str]:
     stub = folder / "__init__.pyi"
     if not stub.is_file():
         return {}
-    tree = ast.parse(stub.read_text(encoding="utf-8"))
-    return _imported(tree, folder.relative_to(ROOT).parts)
+    return _imported(_parsed(stub), folder.relative_to(ROOT).parts)
 
 
 def _name(path: pathlib.Path) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import properties
@@ -30,6 +30,7 @@ OBSERVATIONS = LEAVES | st.dictionaries(
     st.sampled_from(["a", "b", "x1"]), LEAVES, min_size=1, max_size=3
 )
 # One choice, or numbers with bounds of their own.
+MOVES = Bounded([2], tf.float32, -3, 3)
 CHOICES = SIZES.map(lambda n: Bounded([], tf.int64, 0, n))
 BOXES = SIZES.flatmap(
     lambda n: st.lists(SCALES, min_size=n, max_size=n).map(
@@ -54,6 +55,9 @@ def policy_over(observation, action):
 
 @pytest.mark.parametrize(("format", "share"), [("numpy", 0.1), ("savedmodel", 0.05)])
 def test_an_exported_policy_acts_as_the_live_one(format, share, tmp_path_factory):
+    @example(
+        {"a": Bounded([], tf.int64, 1, 4), "b": Bounded([2], tf.int32, 0, 3)}, MOVES
+    )
     @properties.fewer(share)
     @given(OBSERVATIONS, CHOICES | BOXES)
     def check(observation, action):

@@ -1,6 +1,6 @@
 """Counts the work of a program that XLA has compiled, from the text of its HLO.
 
-TensorFlow offers no way to XLA's own analysis of costs, so its rules are followed here:
+TensorFlow's Python has no call for XLA's own analysis of costs. Its rules hold here:
 a product of matrices or a convolution has two floating-point operations for each
 multiply-add, a reduction one for each element that it reads, and any other arithmetic
 instruction one for each element of its result.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks import hlo_text
 
@@ -80,17 +80,23 @@ def _outer_instructions(
 def _computation_counts(
     program: hlo_text.Program, name: str, is_fused: bool = False
 ) -> Counts:
-    instructions = program.computations[name]
-    shapes = {each.name: each.shape for each in instructions}
+    instructions = _by_name(program, name)
     total: Counts = collections.Counter()
-    for each in instructions:
+    for each in instructions.values():
         if each.opcode not in _FREE:
-            operands = [shapes[x] for x in each.operands]
+            operands = [instructions[x].shape for x in each.operands]
             total.update(_own_counts(each, operands, is_fused))  # Keeps zeros.
             written = 0 if is_fused else _bytes_written(program, instructions, each)
             total.update({"bytes written": written})
             total.update(_inner_counts(program, each, is_fused))
     return total
+
+
+def _by_name(
+    program: hlo_text.Program, computation: str
+) -> dict[str, hlo_text.Instruction]:
+    """Returns the instructions of a computation by their names, in order."""
+    return {each.name: each for each in program.computations[computation]}
 
 
 def _own_counts(
@@ -113,7 +119,7 @@ def _own_counts(
 
 def _bytes_written(
     program: hlo_text.Program,
-    neighbours: Sequence[hlo_text.Instruction],
+    neighbours: Mapping[str, hlo_text.Instruction],
     instruction: hlo_text.Instruction,
 ) -> int:
     """Returns what an instruction, or the fusion that it ends, writes into memory.
@@ -121,13 +127,13 @@ def _bytes_written(
     XLA updates a part of an array in place.
     """
     opcode, shape = instruction.opcode, instruction.shape
-    by_name = {each.name: each for each in neighbours}
-    operands = [by_name[name] for name in instruction.operands]
+    operands = [neighbours[name] for name in instruction.operands]
     if opcode in _CONTAINERS:
         return 0
     if opcode == "fusion":
-        inner = program.computations[hlo_text.called(instruction)["calls"][0]]
-        return _bytes_written(program, inner, inner[-1])
+        name = hlo_text.called(instruction)["calls"][0]
+        inner = _by_name(program, name)
+        return _bytes_written(program, inner, program.computations[name][-1])
     if opcode in ("bitcast", "tuple"):
         return sum(_bytes_written(program, neighbours, each) for each in operands)
     if opcode == "dynamic-update-slice":

@@ -8,8 +8,7 @@
 
 The twelve have neighbouring files, and take about the same time by the seconds in
 tests/slow_seconds.csv; a file that takes longer than a part should is a part by its own
-name. Each part writes its
-results to logs/slow/, from which --record updates that file.
+name. Each part writes its results to logs/slow/, from which --record updates that file.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     of_files = parts(read())
     if options.touched:
-        changed = _git("diff", "--name-only", f"{options.touched}...")
-        changed += _git("diff", "--name-only", "HEAD")
+        changed = touched.git("diff", "--name-only", f"{options.touched}...")
+        changed += touched.git("diff", "--name-only", "HEAD")
         for part, files in touched_parts(of_files, changed).items():
             print(f"{part}: {len(files)} of {len(of_files[part])}: {' '.join(files)}")
         return 0
@@ -134,10 +133,6 @@ def _run(part: str, files: Sequence[str]) -> int:
         flush=True,
     )
     return status
-
-
-def _git(*words: str) -> list[str]:
-    return subprocess.check_output(["git", *words], cwd=ROOT, text=True).splitlines()
 
 
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:

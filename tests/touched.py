@@ -135,9 +135,7 @@ def _files_of_text(text: str, folder: pathlib.Path) -> set[str]:
 def _by_name() -> dict[str, set[str]]:
     """Returns the paths of files by their names; "docs" stands for all pages."""
     found = collections.defaultdict(set)
-    for path in subprocess.check_output(
-        ["git", "ls-files"], cwd=ROOT, text=True
-    ).split():
+    for path in git("ls-files"):
         found[path.rpartition("/")[2]].add(path)
         if path.startswith("docs/"):
             found["docs"].add(path)
@@ -174,6 +172,11 @@ def _exports(folder: pathlib.Path) -> dict[str, str]:
     if not stub.is_file():
         return {}
     return _imported(_parsed(stub), folder.relative_to(ROOT).parts)
+
+
+def git(*words: str) -> list[str]:
+    """Returns the lines that a command of git prints in the repository."""
+    return subprocess.check_output(["git", *words], cwd=ROOT, text=True).splitlines()
 
 
 def _name(path: pathlib.Path) -> str:

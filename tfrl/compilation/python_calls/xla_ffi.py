@@ -20,6 +20,8 @@ from tfrl.compilation.python_calls import graph_calls
 
 # Another major version may lay out the structures differently.
 _MAJOR_VERSION = 0
+# The minor version whose handlers also record command buffers of a GPU.
+_FIRST_WITH_RECORD = 4
 
 
 class _Span(ctypes.Structure):
@@ -62,17 +64,24 @@ class _ErrorCreateArgs(ctypes.Structure):
     )
 
 
-class _RegisterArgs(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("extension", ctypes.c_void_p),
-        ("name", _Span),
-        ("platform", _Span),
-        ("instantiate", ctypes.c_void_p),
-        ("prepare", ctypes.c_void_p),
-        ("initialize", ctypes.c_void_p),
-        ("execute", ctypes.c_void_p),
-        ("traits", ctypes.c_uint32),
+def _register_args(minor: int) -> type[ctypes.Structure]:
+    """Returns the arguments of a registration, whose handlers differ by version."""
+    stages = ("instantiate", "prepare", "initialize", "execute")
+    if minor >= _FIRST_WITH_RECORD:
+        stages += ("record",)
+    return type(
+        "_RegisterArgs",
+        (ctypes.Structure,),
+        {
+            "_fields_": (
+                ("struct_size", ctypes.c_size_t),
+                ("extension", ctypes.c_void_p),
+                ("name", _Span),
+                ("platform", _Span),
+                *((stage, ctypes.c_void_p) for stage in stages),
+                ("traits", ctypes.c_uint32),
+            )
+        },
     )
 
 
@@ -277,18 +286,14 @@ def register(
         return None
 
     handler = _Handler(handle)
-    arguments = _RegisterArgs(
-        ctypes.sizeof(_RegisterArgs),
-        None,
-        _Span.of(target.encode()),
-        _Span.of(platform.encode()),
-        None,
-        None,
-        None,
-        ctypes.cast(handler, ctypes.c_void_p),
-        0,
+    kind = _register_args(api.version.minor)
+    arguments = kind(
+        struct_size=ctypes.sizeof(kind),
+        name=_Span.of(target.encode()),
+        platform=_Span.of(platform.encode()),
+        execute=ctypes.cast(handler, ctypes.c_void_p),
     )
-    register_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_RegisterArgs))(
+    register_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(kind))(
         api.handler_register
     )
     if register_handler(ctypes.byref(arguments)) is not None:

@@ -66,7 +66,7 @@ class _ErrorCreateArgs(ctypes.Structure):
 
 def _register_args(minor: int) -> type[ctypes.Structure]:
     """Returns the arguments of a registration, whose handlers differ by version."""
-    stages = ("instantiate", "prepare", "initialize", "execute")
+    stages: tuple[str, ...] = ("instantiate", "prepare", "initialize", "execute")
     if minor >= _FIRST_WITH_RECORD:
         stages += ("record",)
     return type(

@@ -13,8 +13,8 @@ cache that the first run has filled.
 
 A row of benchmarks/time_to_score.csv is written when a run ends, so an interrupted
 command goes on where it was, and a run is done again only if its settings have changed.
-At the end the table on docs/speed.md is made; --table does only that. The peers are in
-their own Python environments: `python -m benchmarks.peers`.
+At the end the table on docs/speed.md and README's picture are made; --table does only
+that. The peers are in their own Python environments: `python -m benchmarks.peers`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks import commits, peers, processes
+from benchmarks import commits, peers, processes, time_pictures
 from benchmarks.score_problems import PROBLEMS, Problem
 from tfrl.compilation import processors
 
 CSV = processes.ROOT / "benchmarks" / "time_to_score.csv"
 PAGE = processes.ROOT / "docs" / "speed.md"
 _BEGIN, _END = "<!-- time to score: begin -->", "<!-- time to score: end -->"
+_PICTURED = ("dqn_cartpole", "sac_pendulum")
 _SEEDS = 3  # Of a cell that does not say how many it has.
 _FIELDS = (
     "problem",
@@ -58,6 +59,7 @@ _FIELDS = (
     "processor",
     "load",
     "versions",
+    "curve",  # Of each evaluation the seconds and the return, "3.1:22.5 3.4:180.0".
 )
 
 
@@ -217,6 +219,7 @@ def _row(run: Run, cache: str, found: Mapping[str, Any]) -> dict[str, str]:
         "processor": processors.description(),
         "load": f"{os.getloadavg()[0]:.1f}",
         "versions": found["versions"],
+        "curve": " ".join(f"{x:.1f}:{y:.1f}" for x, y in found["curve"]),
     }
 
 
@@ -316,6 +319,26 @@ def _conditions(rows: Sequence[Mapping[str, str]]) -> list[str]:
     return textwrap.wrap(text, 100)
 
 
+def draw(rows: Sequence[Mapping[str, str]]) -> None:
+    """Draws README's picture of two problems, for light and for dark pages."""
+    by_key = {key_of(row): row for row in rows}
+    named = {problem.name: problem for problem in PROBLEMS}
+    panels = []
+    for problem in map(named.__getitem__, _PICTURED):
+        lines = {
+            column.title: [
+                [tuple(map(float, point.split(":"))) for point in row["curve"].split()]
+                for row in _rows_of(problem, column, by_key)
+            ]
+            for column in COLUMNS
+            if column.system != "sbx"
+        }
+        panels.append(time_pictures.Panel(problem.title, problem.score, lines))
+    for name, ground in time_pictures.GROUNDS.items():
+        figure = time_pictures.draw(panels, ground)
+        time_pictures.save(figure, PAGE.parent / "pictures" / f"{name}.svg")
+
+
 def fill(text: str, lines: Sequence[str]) -> str:
     """Returns a page with the table in its place.
 
@@ -361,6 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failures = train_missing(runs(chosen, systems, options.seeds))
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(fill(page, table(read())), encoding="utf-8")
+    draw(read())
     return int(failures > 0)
 
 

@@ -62,6 +62,7 @@ class Watch:
         self._next = self._every
         self._evaluating = 0.0
         self._last: dict[str, Any] = {}
+        self._curve: list[tuple[float, float]] = []
 
     def is_due(self, steps: int) -> bool:
         """Returns whether to evaluate after so many environment steps."""
@@ -81,6 +82,7 @@ class Watch:
             "return": value,
             "seconds": started - self._evaluating,
         }
+        self._curve.append((self._last["seconds"], value))
         print(json.dumps(self._last), file=sys.stderr, flush=True)
         self.is_over = value >= self._score
         self._next = (steps // self._every + 1) * self._every
@@ -91,12 +93,14 @@ class Watch:
 
         Its fields are the "steps" and the "return" of the evaluation, whether the
         return is "reached", the "seconds" of the whole process before it without
-        evaluations, and the "evaluation_seconds", with those of the last.
+        evaluations, and the "evaluation_seconds", with those of the last. "curve" has
+        the seconds and the return of each evaluation.
         """
         return {
             **self._last,
             "reached": self.is_over,
             "evaluation_seconds": self._evaluating,
+            "curve": self._curve,
         }
 
 

@@ -19,6 +19,7 @@ def found(seconds, reached=True):
         "steps": 4000,
         "return": 480.0,
         "versions": "python 3.11",
+        "curve": [(0.9 * seconds, 22.04), (seconds, 480.0)],
     }
 
 
@@ -58,6 +59,10 @@ def test_a_run_that_has_its_rows_is_not_done_again(tmp_path, trained):
         ("tfrl", "cold", "2"),
     ]
     assert len(names) == 9
+
+
+def test_a_row_has_the_curve_of_its_evaluations():
+    assert row("torch", 0, 10.0)["curve"] == "9.0:22.0 10.0:480.0"
 
 
 def test_a_run_with_other_settings_replaces_its_row(tmp_path, trained):

@@ -1,0 +1,98 @@
+"""README's picture: what libraries learn in how much processor time."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Curve = Sequence[tuple[float, ...]]  # Of each evaluation, the seconds and the return.
+
+
+class Panel(NamedTuple):
+    """A problem, and how libraries learned it.
+
+    Attributes:
+      title: Its name.
+      score: The return at which training ends.
+      curves: The curves of each library's runs, by its title.
+    """
+
+    title: str
+    score: float
+    curves: Mapping[str, Sequence[Curve]]
+
+
+class Ground(NamedTuple):
+    """The colours of a light or a dark page."""
+
+    ink: str
+    faint: str
+    lines: tuple[str, ...]  # Of the libraries, in the order of a panel.
+
+
+# The files of the picture, by their names.
+GROUNDS = {
+    "time_to_score": Ground(
+        "#1f2328", "#d1d9e0", ("#d1571b", "#f0a07c", "#1f6feb", "#6e7781")
+    ),
+    "time_to_score_dark": Ground(
+        "#e6edf3", "#3d444d", ("#ff8c5a", "#b35f3b", "#58a6ff", "#9198a1")
+    ),
+}
+
+
+def draw(panels: Sequence[Panel], ground: Ground) -> Figure:
+    """Draws a panel beside the other, with a line for each run and a dot at its end."""
+    from matplotlib import figure
+
+    made = figure.Figure(figsize=(9.6, 3.3), layout="constrained")
+    for axes, panel in zip(made.subplots(1, len(panels)), panels, strict=True):
+        _draw(axes, panel, ground)
+    handles, labels = made.axes[0].get_legend_handles_labels()
+    made.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels),
+        frameon=False,
+        labelcolor=ground.ink,
+    )
+    return made
+
+
+def _draw(axes: Axes, panel: Panel, ground: Ground) -> None:
+    axes.axhline(panel.score, color=ground.faint, linewidth=1, linestyle="--")
+    for (title, curves), colour in zip(panel.curves.items(), ground.lines, strict=True):
+        for number, curve in enumerate(filter(None, curves)):
+            seconds, returns = zip(*curve, strict=True)
+            label = title if number == 0 else None
+            axes.plot(seconds, returns, color=colour, linewidth=1.6, label=label)
+            is_solved = returns[-1] >= panel.score
+            axes.plot(
+                seconds[-1:],
+                returns[-1:],
+                color=colour,
+                marker="o" if is_solved else "x",
+                markersize=6,
+            )
+    axes.set_title(panel.title, color=ground.ink, fontsize=11)
+    axes.set_xlabel("processor seconds from the start of the program", color=ground.ink)
+    axes.set_ylabel("greedy return", color=ground.ink)
+    axes.set_xlim(left=0)
+    axes.tick_params(colors=ground.ink)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(ground.faint)
+
+
+def save(figure: Figure, path: pathlib.Path) -> None:
+    """Writes a picture without a ground of its own, and without a date."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "tfrl", "svg.fonttype": "path"}):
+        figure.savefig(path, transparent=True, metadata={"Date": None})

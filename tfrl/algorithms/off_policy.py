@@ -48,6 +48,9 @@ class OffPolicy(
         SIZE_OR_0,
         default=0,
     )
+    overlap: bool = field(
+        "The environment, in Python, steps while the updates run.", default=False
+    )
     priority_exponent: float = field(
         "Exponent of the priorities; 0 samples uniformly.",
         FROM_0,
@@ -114,6 +117,7 @@ class OffPolicy(
             seed=self.seed,
             jit_compile="auto" if self.jit_compile else False,
             priority_fn=self.priority_fn(),
+            overlap=self.overlap,
         )
 
     def make_replay_buffer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,14 @@ class TFEnvironment(abc.ABC):
         return False
 
     @property
+    def supports_overlap(self) -> bool:
+        """Whether `step_beside` steps while other work of the program runs.
+
+        False unless a subclass says otherwise.
+        """
+        return False
+
+    @property
     def python_seconds(self) -> float:
         """The seconds that steps and resets have spent in Python code: 0 without it."""
         return 0.0
@@ -138,6 +146,28 @@ class TFEnvironment(abc.ABC):
           action: A nest of tensors like `action_spec()`, `[B, ...]`.
         """
         return self._step(action)
+
+    def step_beside(
+        self, action: Any, work: Callable[[tf.Tensor], tf.Tensor]
+    ) -> tuple[types.TensorTimeStep, tf.Tensor]:
+        """Applies the actions while other work of a graph runs.
+
+        Args:
+          action: A nest of tensors like `action_spec()`, `[B, ...]`.
+          work: Takes an int64 scalar, always 0, and returns a tensor. The work begins
+            when the scalar is known and ends when the tensor is. XLA orders work by
+            data alone, so all of the work must use the scalar, and the tensor all of
+            the work; the bound of a loop and its result do.
+
+        Returns:
+          The next time steps, and the tensor.
+
+        Raises:
+          NotImplementedError: If `supports_overlap` is False.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.step_beside: this environment does not support it."
+        )
 
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture of the environment.

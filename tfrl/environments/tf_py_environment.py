@@ -27,6 +27,7 @@ from tfrl.environments import (
 from tfrl.environments.boundary import (
     action_arrays,
     running_steps,
+    stepping_thread,
     time_step_checker,
 )
 from tfrl.specs import array_spec, bounds, tensor_spec
@@ -182,6 +183,7 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         self._num_steps = 0
         self._seconds = 0.0
         self._lock = threading.Lock()
+        self._thread = stepping_thread.SteppingThread()
         self._channel = host_calls.CallChannel()
         running_steps.register(self)
 
@@ -193,6 +195,11 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
     @property
     def calls_python(self) -> bool:
         """Whether its calls run Python code: always."""
+        return True
+
+    @property
+    def supports_overlap(self) -> bool:
+        """Whether `step_beside` overlaps: always."""
         return True
 
     @property
@@ -233,12 +240,30 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
             train_loop()  # a tf.function that steps the environment
         ```
         """
-        with self._channel.raising(), compile_errors.explained():
-            yield
+        try:
+            with self._channel.raising(), compile_errors.explained():
+                yield
+        finally:
+            # If the graph failed beside a step, nobody takes its result.
+            if self._thread.is_busy:
+                with contextlib.suppress(Exception):
+                    self._thread.result()
 
     def has_failed(self) -> tf.Tensor:
         """See `TFEnvironment`."""
         return self._channel.has_failed()
+
+    def step_beside(
+        self, action: Any, work: Callable[[tf.Tensor], tf.Tensor]
+    ) -> tuple[Any, tf.Tensor]:
+        """Steps the Python environment on a thread; see `TFEnvironment`."""
+        flat = tf_environment.flatten(action, self._action_spec, self._batch_size)
+        spec = tf.TensorSpec([], tf.int64)
+        (sent,) = host_calls.call(
+            self._py_send, flat, [spec], self._channel, name="send"
+        )
+        result = work(sent)
+        return self._run(self._py_receive, [result], "receive"), result
 
     def running_step(self) -> str | None:
         """Returns the running step as text, such as "step 17 of CartPole-v1", or None.
@@ -373,6 +398,15 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
     def _py_checked_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
         # In a graph, the numbers and some shapes are not known.
         return self._advance(self._env.step, flat_action, self._check_action.check_flat)
+
+    def _py_send(self, *flat_action: np.ndarray) -> list[np.ndarray]:
+        # Copies: a program uses the memory of its tensors again.
+        self._thread.start(self._py_checked_step, *(a.copy() for a in flat_action))
+        return [np.zeros([], np.int64)]
+
+    def _py_receive(self, result: np.ndarray) -> list[np.ndarray]:
+        del result
+        return self._thread.result()
 
     def _advance(
         self,

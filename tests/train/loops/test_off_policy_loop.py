@@ -1,5 +1,6 @@
 import functools
 import pickle
+import threading
 
 import keras
 import numpy as np
@@ -9,6 +10,8 @@ import tensorflow as tf
 from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
+from tfrl.compilation.python_calls import host_calls
+from tfrl.environments import native
 from tfrl.environments.boundary import running_steps
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
@@ -379,6 +382,130 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeyp
     assert_equal_weights(weights(dataset), weights(variables))
     # Traced once: the loop is the one writer, so it need not be able to draw again.
     assert len(draws) == 1
+
+
+COMPILED = pytest.mark.parametrize("jit_compile", [False, True])
+OVERLAPPED = {"overlap": True, "collect_steps_per_iteration": 2, "n_step": 2}
+
+
+class Meeting(testing.CorridorEnvironment):
+    """Once armed, a step and the update of its iteration wait for each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = threading.Barrier(2, timeout=30)
+        self.is_armed = False
+
+    def _step(self, action):
+        if self.is_armed:
+            self.both.wait()
+        return super()._step(action)
+
+
+def call_in_updates(loop, function):
+    """Calls a function of the loss before an update of the loop returns it."""
+    train, channel = loop.agent.train, host_calls.CallChannel()
+
+    def spy(experience, weights=None):
+        loss_info = train(experience, weights)
+        (loss,) = host_calls.call(
+            lambda loss: [function() or loss],
+            [loss_info.loss],
+            [tf.TensorSpec([], tf.float32)],
+            channel,
+        )
+        return loss_info._replace(loss=loss)
+
+    loop.agent.train = spy
+
+
+@pytest.mark.cpu
+@COMPILED
+def test_an_overlapped_step_and_the_updates_run_at_the_same_time(jit_compile):
+    meeting = Meeting()
+    loop, _ = make_loop(meeting, overlap=True, jit_compile=jit_compile, own=True)
+    call_in_updates(loop, meeting.both.wait)
+    loop.begin()
+    meeting.is_armed = True
+    # One that came after the other would break the barrier.
+    assert loop.run(5).iteration == 5
+
+
+@pytest.mark.cpu
+def test_overlapped_updates_begin_before_the_frame_of_the_last_step():
+    loop, replay_buffer = make_loop(**OVERLAPPED, train_steps_per_iteration=3, own=True)
+    seen = []
+    call_in_updates(loop, lambda: seen.append(int(replay_buffer.num_frames())))
+    info = loop.run(4)
+    assert seen == [n for n in (21, 23, 25, 27) for _ in range(3)]
+    assert info.train_steps == 12
+    assert replay_buffer.num_frames() == 28
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    "replay", ["uniform", pytest.param("prioritized", marks=pytest.mark.slow)]
+)
+def test_overlapped_iterations_are_the_same_plain_and_compiled(replay):
+    found = []
+    for jit_compile in (False, True):
+        loop, replay_buffer = make_loop(
+            **OVERLAPPED, replay=replay, sampling="variables", jit_compile=jit_compile
+        )
+        loop.run(30)
+        found.append((weights(loop), replay_buffer.gather_all()))
+        pool.take_back()
+    (plain, frames), (compiled, same_frames) = found
+    for ours, theirs in zip(plain, compiled, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    tf.nest.map_structure(np.testing.assert_array_equal, frames, same_frames)
+
+
+@pytest.mark.cpu
+@COMPILED
+def test_an_overlapped_loop_goes_on_bit_for_bit(jit_compile, tmp_path):
+    arguments = {**OVERLAPPED, "jit_compile": jit_compile}
+    whole, _ = make_loop(**arguments)
+    whole.run(25)
+    path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))
+    whole.run(35)
+    expected = weights(whole)
+    pool.take_back()
+    after, _ = make_loop(**arguments)
+    tf.train.Checkpoint(**after.checkpoint_items()).read(path)
+    for size in (1, 4, 30):
+        after.run(size)
+    assert_equal_weights(expected, weights(after))
+    assert after.trace_count() == 1
+
+
+@pytest.mark.cpu
+@COMPILED
+def test_the_exception_of_an_overlapped_step_comes_out(jit_compile):
+    error = RuntimeError("the corridor collapsed")
+    corridor = testing.CorridorEnvironment(errors={30: error})
+    loop, _ = make_loop(corridor, overlap=True, jit_compile=jit_compile, own=True)
+    with pytest.raises(RuntimeError, match="the corridor collapsed") as raised:
+        loop.run(50)
+    assert "This is from step 3" in "".join(raised.value.__notes__)
+    loop.run(5)
+
+
+@pytest.mark.cpu
+def test_a_failed_update_leaves_no_step_running():
+    environment = huge_observations()
+    loop, _ = make_loop(environment, overlap=True, own=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="its gradients"):
+        loop.run(50)
+    taken = environment.num_steps
+    loop.environment.reset()
+    assert environment.num_steps == taken
+
+
+def test_steps_inside_of_the_program_cannot_overlap():
+    environment = native.load("CartPole-v1")
+    with pytest.raises(ValueError, match=r"overlap: got True with a NativeEnv.*, exp"):
+        build_loop(environment, overlap=True)
 
 
 @pytest.mark.slow

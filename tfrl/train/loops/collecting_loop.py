@@ -295,11 +295,23 @@ class CollectingLoop(training_loop.TrainingLoop):
         """
 
     def _take_step(
-        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
+        self,
+        policy: tf_policy.TFPolicy,
+        time_step: Any,
+        policy_state: Any,
+        advance: Callable[[Any], Any] | None = None,
     ) -> tuple[trajectory.Trajectory, Any, Any]:
-        """Steps the environment; returns the frame, the time step and policy state."""
+        """Steps the environment; returns the frame, the time step and policy state.
+
+        Args:
+          policy: The policy that acts.
+          time_step: The current time step.
+          policy_state: The policy's current state.
+          advance: Applies an action and returns the next time step; None for the
+            environment's own `step`.
+        """
         frame, *reached = self._step_with(
-            policy, time_step, policy_state, self._step_seed()
+            policy, time_step, policy_state, self._step_seed(), advance
         )
         self._average_return(frame)
         self._count(frame)
@@ -311,14 +323,19 @@ class CollectingLoop(training_loop.TrainingLoop):
         self._environment_steps(frames)
 
     def _step_with(
-        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any, seed: Any
+        self,
+        policy: tf_policy.TFPolicy,
+        time_step: Any,
+        policy_state: Any,
+        seed: Any,
+        advance: Callable[[Any], Any] | None = None,
     ) -> tuple[trajectory.Trajectory, Any, Any]:
         """Steps the environment like `_take_step`, but does not count the step."""
         if self._environment.is_bandit:
             time_step = ts.new_round(time_step)
         action_step = policy.action(time_step, policy_state, seed=seed)
         action = self._environment_action(action_step.action)
-        next_time_step = self._environment.step(action)
+        next_time_step = (advance or self._environment.step)(action)
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
         observers_lib.show(self._observers, frame, "observers")
         return frame, next_time_step, action_step.state

@@ -73,6 +73,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
         priority_fn: replay_updates.PriorityFn | None = None,
+        overlap: bool = False,
     ) -> None:
         """Creates the loop.
 
@@ -108,12 +109,15 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             priorities `[B]` of a prioritized buffer, such as R2D2's
             `losses.sequence_priorities`; None takes the largest absolute error over
             time.
+          overlap: Whether the last step of an iteration runs on a thread while the
+            updates do. Nothing else changes but that its frame is added after the
+            updates, so these cannot draw it. For Python environments.
 
         Raises:
-          ValueError: A number is not positive, `sampling` is unknown or cannot be
-            compiled, the buffer or the initial collection is too small for one sample,
-            or specs do not match. `run` raises it if the buffer is not empty, but holds
-            too few frames for one sample.
+          ValueError: A number is not positive, `overlap` does not fit the environment,
+            `sampling` is unknown or cannot be compiled, the buffer or the initial
+            collection is too small for one sample, or specs do not match. `run` raises
+            it if the buffer is not empty, but holds too few frames for one sample.
           TypeError: A number is not an integer, or a part is of another kind.
         """
         loop_checks.check_replay_buffer(replay_buffer)
@@ -167,6 +171,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         self._learn_on_device = self._placement.on_device(
             self._learn, self._jit_compile
         )
+        self._overlap = overlap
+        if overlap:
+            loop_checks.check_overlap(environment, self._placement)
         self._iterator = None
         if from_dataset:
             self._iterator = iter(
@@ -227,7 +234,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             if self._initial_left == 0:
                 loop_checks.check_can_sample(
                     num_frames // self._environment.batch_size,
-                    self._collect_steps,
+                    self._collect_steps - self._overlap,
                     self._num_steps,
                 )
                 return True
@@ -278,6 +285,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         self, time_step: types.TimeStep, policy_state: types.NestedTensor
     ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Collects steps, adds them to the buffer and updates the agent."""
+        if self._overlap:
+            return self._iterate_overlapped(time_step, policy_state)
         if self._placement.is_split:
             time_step, policy_state, frames = self._collect_on_host(
                 time_step, policy_state
@@ -287,6 +296,30 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             self._agent.collect_policy, time_step, policy_state, self._collect_steps
         )
         return time_step, policy_state, self._train(added)
+
+    def _iterate_overlapped(
+        self, time_step: Any, policy_state: Any
+    ) -> tuple[Any, Any, tf.Tensor]:
+        """Updates the agent while the environment takes the iteration's last step."""
+        policy = self._agent.collect_policy
+        if self._collect_steps > 1:
+            time_step, policy_state, _ = self._collect(
+                policy, time_step, policy_state, self._collect_steps - 1
+            )
+        losses = []
+
+        def advance(action: Any) -> Any:
+            # The tensor 0 as a part of the number of updates makes them a loop that
+            # begins after the step, and that the result of the step waits for.
+            time_step, loss = self._environment.step_beside(
+                action, lambda sent: self._train(sent, self._train_steps + sent)
+            )
+            losses.append(loss)
+            return time_step
+
+        frame, *reached = self._take_step(policy, time_step, policy_state, advance)
+        self._add(frame)
+        return *reached, losses[0]
 
     def _collect(
         self,
@@ -335,18 +368,22 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             stack.enter_context(tf.device(self._replay_device))
         return stack
 
-    def _train(self, added: tf.Tensor) -> tf.Tensor:
-        """Updates the agent with freshly drawn batches; returns the mean loss."""
+    def _train(
+        self, added: tf.Tensor, num_updates: tf.Tensor | int | None = None
+    ) -> tf.Tensor:
+        """Updates the agent with freshly drawn batches; returns the mean loss.
+
+        Args:
+          added: The batches are drawn after it has been computed.
+          num_updates: The number of updates as a tensor; None for the Python number.
+        """
+        times = self._train_steps if num_updates is None else num_updates
         start = self._transform.broadcast(tf.constant(0.0)), added
         if self._prioritized:
-            loss_sum, _ = self._transform.repeat(
-                self._train_steps, self._prioritized_update, start
-            )
+            loss_sum, _ = self._transform.repeat(times, self._prioritized_update, start)
         else:
             batches = self._transform.apply(self._draw_batches, added)
-            loss_sum, _ = self._transform.repeat(
-                self._train_steps, self._update, start, (batches,)
-            )
+            loss_sum, _ = self._transform.repeat(times, self._update, start, (batches,))
         return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
 
     def _draw_batches(self, added: tf.Tensor) -> Any:

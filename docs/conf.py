@@ -62,6 +62,8 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
+# Its own underlines the names of modules, as if they were links.
+pygments_dark_style = "github-dark"
 html_title = "tfrl"
 html_static_path = ["static"]
 html_css_files = ["site.css"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import gymnasium
 import numpy as np
 from stable_baselines3.common import noise
 
-from benchmarks.workers import pendulum_settings, serving
+from benchmarks.workers import pendulum_settings, serving, waiting
 
 _CLASSES = {"sac": "SAC", "td3": "TD3", "crossq": "CrossQ"}
 
@@ -21,9 +20,11 @@ def actor_critic(
     units: int = 256,
     net_arch: Any = None,
     policy: str = "MlpPolicy",
+    environment: str = pendulum_settings.ENVIRONMENT,
+    waits: float = 0.0,
     **more: Any,
 ) -> serving.Task:
-    """Makes a package's SAC, TD3 or CrossQ on Pendulum.
+    """Makes a package's SAC, TD3 or CrossQ.
 
     Args:
       package: Stable-Baselines3, or SBX.
@@ -32,11 +33,13 @@ def actor_critic(
       units: The size of each of two layers, where `net_arch` gives none.
       net_arch: The sizes of the layers, in its own form.
       policy: The name of its kind of networks.
+      environment: The environment's name.
+      waits: Seconds that each of its steps takes more.
       **more: Other arguments of the algorithm.
     """
-    environment = gymnasium.make(pendulum_settings.ENVIRONMENT)
+    made = waiting.make(environment, waits)
     if algorithm == "td3":
-        shape = environment.action_space.shape or ()
+        shape = made.action_space.shape or ()
         more["action_noise"] = noise.NormalActionNoise(
             np.zeros(shape), np.full(shape, pendulum_settings.TD3_EXPLORATION_NOISE)
         )
@@ -45,7 +48,7 @@ def actor_critic(
         more["tau"] = pendulum_settings.TARGET_UPDATE_TAU
     model = getattr(package, _CLASSES[algorithm])(
         policy,
-        environment,
+        made,
         policy_kwargs={"net_arch": net_arch or [units, units]},
         batch_size=batch,
         learning_rate=pendulum_settings.LEARNING_RATE,

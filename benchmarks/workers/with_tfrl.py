@@ -22,6 +22,7 @@ from benchmarks.workers import (
     pqn_settings,
     same_code,
     serving,
+    waiting,
 )
 from tfrl import agents, networks, train
 from tfrl.algorithms import registry, worlds
@@ -243,6 +244,51 @@ def _loop(*arguments: Any, **settings: Any) -> serving.Task:
     return making.loop_task(making.algorithm(*arguments, **settings).build())
 
 
+def overlap(
+    algorithm: str,
+    environment: str,
+    units: int,
+    batch: int,
+    overlap: bool,
+    waits: float = 0.0,
+) -> serving.Task:
+    """Makes a compiled loop of an actor and critics on a Python environment.
+
+    Args:
+      algorithm: The name of its algorithm.
+      environment: The environment's name.
+      units: The size of each of two layers.
+      batch: Frames in a batch.
+      overlap: Whether the environment steps while the updates run.
+      waits: Seconds that each of its steps takes more.
+    """
+    layers = ["actor_fc_layer_params", "critic_fc_layer_params"]
+    kind: Any = registry.find(algorithm)
+    made = kind(
+        functools.partial(waiting.make, environment, waits),
+        **dict.fromkeys(layers, (units, units)),
+        batch_size=batch,
+        overlap=overlap,
+        seed=0,
+    )
+    return making.loop_task(made.build())
+
+
+def steps(environment: str, waits: float = 0.0) -> serving.Task:
+    """Makes steps of an environment alone, with one action."""
+    made = waiting.make(environment, waits)
+    made.reset(seed=0)
+    action = made.action_space.sample()
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            if any(made.step(action)[2:4]):
+                made.reset()
+        return {"iterations": count}
+
+    return serving.Task(run)
+
+
 def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
     """Makes an operation of a replay buffer alone."""
     kind: Any = _Buffer
@@ -378,6 +424,8 @@ if __name__ == "__main__":
             "pqn": pqn,
             "minatar": minatar,
             "random_play": random_play,
+            "overlap": overlap,
+            "steps": steps,
             "buffer": buffer,
             "predict": predict,
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,4 +42,18 @@ def writer(
             output_params=["-metadata", f"comment={MARK}"],
         ) as video,
     ):
-        yield video.append_data
+        is_first = True
+
+        def add(frame: np.ndarray) -> None:
+            nonlocal is_first
+            if not is_first:
+                video.append_data(frame)
+                return
+            is_first = False
+            with warnings.catch_warnings():
+                # The first frame starts the encoder, by a fork that does nothing but
+                # replace itself; JAX warns of any fork.
+                warnings.filterwarnings("ignore", r"os\.fork\(\) was called")
+                video.append_data(frame)
+
+        yield add

@@ -1,13 +1,19 @@
 """EnvPool's environments, beside Gymnasium's own."""
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
 import tree
 
+import tfrl
+from tests.forks import REPOSITORY
 from tfrl import testing
-from tfrl.environments import suite_envpool, tf_py_environment
+from tfrl.command import listing
+from tfrl.environments import suite_envpool, suites, tf_py_environment
 from tfrl.environments.gymnasium import envpool_vector_env, state_adapters
 from tfrl.specs import array_spec
 
@@ -48,6 +54,10 @@ class Conforms(testing.PyEnvironmentConformance):
         ("Pendulum-v1", 2, {"max_episode_steps": 5}),
         ("FrozenLake-v1", 3, {}),
         ("HalfCheetah-v5", 2, {"max_episode_steps": 9}),
+        ("envpool/BinPack-v2", 2, {}),
+        ("Play2048-v1", 2, {}),
+        ("LaneKeeping-v0", 3, {"max_episode_steps": 7}),
+        ("MiniGrid-Empty-5x5-v0", 2, {"max_episode_steps": 8}),
     ],
 )
 def test_tasks_conform(name, num_envs, kwargs):
@@ -193,6 +203,40 @@ def test_without_a_limit_episodes_go_on():
     assert not steps[-1].is_last()
 
 
+def test_a_limit_that_envpool_ignores_truncates_each_member_by_itself():
+    environment = load("Parking-v0", 3, max_episode_steps=9)
+    environment.reset()
+    played, ends = np.zeros(3, int), 0
+    for step in range(60):
+        # One drives off, and its episodes may end earlier.
+        action = np.zeros((3, 2), np.float32)
+        action[0] = 1.0 if step % 7 else 0.3
+        following = environment.step(action)
+        played = np.where(following.is_first(), 0, played + 1)
+        at_limit = played == 9
+        assert following.is_last()[at_limit].all()
+        assert (following.discount[at_limit] == 1.0).all()
+        ends += at_limit.sum()
+        assert (played <= 9).all()
+    assert ends >= 10
+
+
+def test_rewards_that_depend_on_the_limit_are_those_of_the_registered_one():
+    # MiniGrid's reward is 1 - 0.9 * steps / limit.
+    environment = load("MiniGrid-Empty-5x5-v0", 1, seed=0)
+    route = [2, 2, 1, 2, 2]  # Forward twice, to the right, forward twice.
+    steps = walk(environment, np.array(route)[:, np.newaxis])
+    assert steps[-1].reward == pytest.approx(1 - 0.9 * len(route) / 100)
+    assert (steps[-1].step_type, steps[-1].discount) == (2, 0.0)
+
+
+def test_an_own_end_at_the_limit_is_the_truncation_that_envpool_says():
+    environment = load("LevelBasedForaging-v0", 1)
+    noop = np.zeros((1, 2), np.int32)
+    last = walk(environment, [noop] * 100)[-1]
+    assert (last.step_type, last.discount) == (2, 1.0)
+
+
 def test_lives_end_episodes_and_the_limit_ends_the_game():
     environment = load(
         "Breakout-v5",
@@ -265,7 +309,9 @@ def test_pictures_of_all_members():
     assert environment.render().shape == (PAIR, 400, 600, 3)
     cheetah = load("HalfCheetah-v5", 1)
     cheetah.reset()
-    with pytest.raises(NotImplementedError, match=r"render: got the MuJoCo .*suite_mu"):
+    with pytest.raises(
+        NotImplementedError, match=r"render: got HalfCheetah-v5, .* of mujoco.gym, wh"
+    ):
         cheetah.render()
 
 
@@ -312,6 +358,97 @@ def test_wrong_actions_are_refused(action, message):
     environment.reset()
     with pytest.raises(ValueError, match=message):
         environment.step(action)
+
+
+def test_a_mask_in_the_info_is_a_part_of_the_observation():
+    environment = load("Play2048-v1", 2)
+    assert environment.observation_spec()["action_mask"].shape == (4,)
+    time_step, illegal = environment.reset(), 0
+    for step in range(40):
+        mask = time_step.observation["action_mask"]
+        told = environment.get_info()["legal_action_mask"]
+        np.testing.assert_array_equal(mask, told)
+        illegal += (mask == 0).sum()
+        time_step = environment.step(mask.argmax(axis=-1) if step % 3 else RIGHT)
+    assert illegal
+
+
+def test_a_class_trains_evaluates_and_films_by_a_name():
+    ppo = tfrl.PPO("envpool/CartPole-v1", num_envs=2, jit_compile=False, seed=0)
+    ppo.learn(64, progress=False)
+    assert ppo.environment.batch_size == 2
+    assert ppo.evaluate(3).lengths.shape == (3,)
+    assert ppo.world.has_time_limit(ppo.world.make_evaluation(1, 0))
+    assert ppo.world.make_film() is not None
+    assert tfrl.PPO("envpool/HalfCheetah-v4").world.make_film() is None
+
+
+def test_an_agent_takes_the_legal_actions_of_a_task_alone():
+    ppo = tfrl.PPO("envpool/Knapsack-v1", num_envs=2, jit_compile=False, seed=0)
+    ppo.learn(128, progress=False)
+    environment = ppo.world.make_evaluation(4, 1)
+    time_step, policy = environment.reset(), ppo.agent.policy
+    for _ in range(20):
+        action = policy.action(time_step).action.numpy()
+        legal = time_step.observation["action_mask"].numpy()
+        goes_on = ~time_step.is_last().numpy()
+        assert legal[np.arange(4), action].astype(bool)[goes_on].all()
+        time_step = environment.step(action)
+
+
+def test_games_end_with_lives_and_have_signs_as_rewards_in_training_alone():
+    for is_training in (True, False):
+        game = suites.load("envpool/Breakout-v5", 1, is_training=is_training)
+        options = game.gym._options
+        assert options.get("episodic_life", False) is is_training
+        assert options.get("reward_clip", False) is is_training
+
+
+def test_presets_are_those_of_the_kind_of_a_task():
+    kinds = {
+        "Pong-v5": "pictures",
+        "CarRacing-v3": "pictures",
+        "HalfCheetah-v4": "continuous control beyond classic size",
+        "CartPole-v1": None,
+        "MiniGrid-Empty-5x5-v0": None,
+    }
+    for name, kind in kinds.items():
+        assert suites.kind_of(f"envpool/{name}") == kind
+    assert suites.find_action_space("envpool/Basic-v1").n == 6  # Buttons of VizDoom.
+
+
+def test_a_name_is_checked_without_tensorflow():
+    code = """
+import sys
+from tfrl.environments import suites
+assert suites.find_action_space("envpool/HalfCheetah-v4").shape == (6,)
+assert "tensorflow" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("HalfCheeta-v4", "got 'envpool/HalfCheeta-v4'.*mean envpool/HalfCheetah-v4"),
+        ("", "got 'envpool/', expected a task of EnvPool; envpool.list_all_envs"),
+        ("Go9x9-v1", "got 'Go9x9-v1', a task of 2 players, .* one player is supported"),
+        ("Cig-v1", "got 'envpool/Cig-v1', expected another task, because EnvPool ends"),
+    ],
+)
+def test_names_that_cannot_be_loaded_are_told_before_a_run(name, message):
+    with pytest.raises(ValueError, match=message):
+        suites.find_action_space(f"envpool/{name}")
+
+
+def test_the_listing_has_every_task_after_the_prefix(capsys):
+    import envpool
+
+    listing.main(["environments", "envpool/"])
+    listed = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert listed == sorted(f"envpool/{task}" for task in envpool.list_all_envs())
+    listing.main(["environments", "lunar"])
+    assert "envpool/...  tfrl list environments envpool/" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

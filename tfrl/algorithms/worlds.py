@@ -265,7 +265,8 @@ class World:
 
     def make_film(self) -> environments.TFEnvironment | None:
         """Makes an environment to film; None if it cannot be rendered as pictures."""
-        films = suites.find(self._evaluation)[0].films
+        suite, name = suites.find(self._evaluation)
+        films = suite.films(name) if callable(suite.films) else suite.films
         if films is False:
             return None
         environment = self._make(self._evaluation, 1, 1)

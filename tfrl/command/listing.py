@@ -5,7 +5,7 @@ tfrl list settings           presets: settings for environments
 tfrl list settings ppo       presets of an algorithm
 tfrl list environments       environments of the installed extras
 tfrl list environments cart  those whose names have these letters
-tfrl list environments pgx/  those of a library in JAX
+tfrl list environments pgx/  those of EnvPool, or of a library in JAX
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
+    "envpool": ("envpool", "envpool/HalfCheetah-v5"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),
@@ -104,23 +105,21 @@ def _environments(letters: str) -> list[str]:
     import gymnasium
 
     from tfrl.bandits.environments import loading as bandit_loading
-    from tfrl.environments import extras
+    from tfrl.environments import extras, suite_envpool, suites
     from tfrl.environments.native.jax_environments import libraries
 
     names = [*gymnasium.registry, *bandit_loading.names()]
-    in_jax = [x for x in libraries.LIBRARIES if extras.is_installed(x.module)]
-    chosen = [x for x in in_jax if letters.startswith(x.prefix)]
-    for library in chosen:
-        from tfrl.environments.native.jax_environments import loading
-
-        names += loading.names(library)
+    modules = {x.prefix: x.module for x in libraries.LIBRARIES}
+    modules[suite_envpool.PREFIX] = "envpool"
+    prefixes = [x for x, module in modules.items() if extras.is_installed(module)]
+    chosen = [x for x in prefixes if letters.startswith(x)]
+    for prefix in chosen:
+        names += suites.find(prefix)[0].names()
     lines = sorted(name for name in names if letters.lower() in name.lower())
     # Their names take seconds, in which they are imported.
-    if in_jax and not chosen:
-        rows = [
-            (f"{x.prefix}...", f"tfrl list environments {x.prefix}") for x in in_jax
-        ]
-        lines += ["", "In JAX:", *_table(rows)]
+    if prefixes and not chosen:
+        rows = [(f"{x}...", f"tfrl list environments {x}") for x in prefixes]
+        lines += ["", "In C++ and in JAX:", *_table(rows)]
     known = _EXTRAS | {
         x.extra: (x.module, x.prefix + x.example) for x in libraries.LIBRARIES
     }

@@ -99,8 +99,8 @@ class Suite:
         its action space, or None if only the environment itself knows it.
       kind: Takes a name, and returns the environment's kind, see `conversion.kind_of`,
         or None; None finds it in an environment of `load`.
-      films: Whether environments show pictures; None for those whose `render_mode` is
-        "rgb_array".
+      films: Whether environments show pictures, or a function of a name that says so;
+        None for those whose `render_mode` is "rgb_array".
       has_time_limit: Whether all episodes are truncated, in environments in which
         `time_limits` finds no limit.
       not_for_actors: What the environments are, such as "a game", if actors in
@@ -115,7 +115,7 @@ class Suite:
     dynamics: Callable[[str], Any] = lambda _: None
     check: Callable[[str], Any] = lambda _: None
     kind: Callable[[str], str | None] | None = None
-    films: bool | None = None
+    films: bool | Callable[[str], bool] | None = None
     has_time_limit: bool = False
     not_for_actors: str = ""
     names: Callable[[], Iterable[str]] = list
@@ -501,6 +501,20 @@ _SUITES = (
         has_time_limit=True,  # Their classes have limits, and their specs do not.
     ),
     *map(_jax_suite, libraries.LIBRARIES),
+    Suite(
+        matches=lambda name: name.startswith(environments.suite_envpool.PREFIX),
+        load_batch=lambda *args, **kwargs: environments.suite_envpool.load_batch(
+            *args, **kwargs
+        ),
+        check=lambda name: (
+            environments.suite_envpool.find_spaces(name).single_action_space
+        ),
+        kind=lambda name: conversion.kind_of(
+            environments.suite_envpool.find_spaces(name)
+        ),
+        films=lambda name: environments.suite_envpool.draws(name),
+        names=lambda: environments.suite_envpool.names(),
+    ),
     Suite(
         matches=lambda name: name.partition("-")[0] in _POSITIONS,
         load_batch=_load_positions,

@@ -19,7 +19,17 @@ from typing_extensions import override
 from tfrl.system import child_errors, interpreter
 
 _NUM_SEEDS = 2**31
-_NO_LIMIT = 2**30  # EnvPool adds to the limit in 32 bits.
+NO_LIMIT = 2**30  # EnvPool adds to the limit in 32 bits.
+# Tasks of these families see nothing of the limit but the end. Elsewhere it may be a
+# part of rewards, as in MiniGrid, or of observations.
+_LIMIT_IS_UNSEEN = (
+    *("atari", "box2d", "classic_control", "toy_text"),
+    *("mujoco.dmc", "mujoco.gym"),
+)
+# Families that EnvPool does not draw. It ends a process that draws MuJoCo without a
+# display.
+_UNDRAWN = ("gfootball", "mujoco", "toy_text")
+_MASK = "legal_action_mask"
 # Gymnasium warns of the bounds of EnvPool's own spaces.
 quiet = functools.partial(
     warnings.catch_warnings, action="ignore", category=UserWarning
@@ -29,15 +39,17 @@ quiet = functools.partial(
 class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
     """Steps all members of a pool in one call, in `AutoresetMode.NEXT_STEP`.
 
-    It differs from EnvPool's own class in three points:
+    It differs from EnvPool's own class in four points:
 
     - Seeds. EnvPool fixes them when a pool is made, so a `reset` with a seed makes
       another pool.
     - Time limits. EnvPool says only that an episode has ended at its limit, not whether
-      it has also terminated there. The pool gets a limit of one step more, and this
-      class truncates.
+      it has also terminated there. Where tasks see nothing of their limit, the pool
+      gets a limit of one step more, and this class truncates, as it does where EnvPool
+      ignores a limit.
     - Spaces. float64 becomes float32, pictures `[C, H, W]` become `[H, W, C]`, and
       bounds that mean "none" become infinite.
+    - Masks. A mask of legal actions in the info becomes a part of the observation.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012, because Gymnasium has it so
@@ -49,7 +61,6 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
         self,
         task: str,
         pool_spec: Any,
-        max_episode_steps: int | None,
         options: Mapping[str, Any],
     ):
         """Reads the spaces; the first `reset` makes the pool itself.
@@ -57,29 +68,33 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
         Args:
           task: EnvPool's name of the task.
           pool_spec: The result of `envpool.make_spec` for the task and the options.
-          max_episode_steps: The number of steps after which an episode is truncated;
-            None for the registered limit, 0 for no limit.
-          options: Further options of the task.
+          options: The options of the task.
         """
         with quiet():
             observation_space = pool_spec.observation_space
             action_space = pool_spec.action_space
         num_envs = int(pool_spec.config.num_envs)
         self._options = {"num_envs": num_envs, **options}
-        if max_episode_steps is None:
-            max_episode_steps = int(pool_spec.config.max_episode_steps)
-        self._limit = min(max_episode_steps or _NO_LIMIT, _NO_LIMIT)
-        self._options["max_episode_steps"] = self._limit + 1
+        self._limit = min(pool_spec.config.max_episode_steps or NO_LIMIT, NO_LIMIT)
+        self._limit_is_unseen = family(task) in _LIMIT_IS_UNSEEN
+        if self._limit_is_unseen:
+            self._options["max_episode_steps"] = self._limit + 1
         self._task = task
         self._pool: Any = None
         self._at_limit = np.zeros(num_envs, np.bool_)
         self._has_planes = _is_planes(observation_space)
-        self._draws = folder(task) != "mujoco"
-        self.spec = registration.EnvSpec(task, max_episode_steps=self._limit)
+        self._has_mask = f"info:{_MASK}" in pool_spec.state_array_spec
+        limit = self._limit if self._limit < NO_LIMIT else None
+        self.spec = registration.EnvSpec(task, max_episode_steps=limit)
         self.num_envs = num_envs
         self.render_mode = "rgb_array"
         self.single_observation_space = _as_space(observation_space)
         self.single_action_space = _as_space(action_space)
+        if self._has_mask:
+            self.single_observation_space = gymnasium.spaces.Dict(
+                observation=self.single_observation_space,
+                action_mask=gymnasium.spaces.MultiBinary(int(action_space.n)),
+            )
         self.observation_space, self.action_space = (
             gymnasium.vector.utils.batch_space(space, num_envs)
             for space in (self.single_observation_space, self.single_action_space)
@@ -105,7 +120,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
             self._make_pool(seed)
         self._at_limit[:] = False
         observation, info = self._pool.reset()
-        return self._as_pictures(observation), info
+        return self._seen(observation, info), info
 
     def step(
         self, actions: np.ndarray
@@ -124,24 +139,33 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
             result = self._pool.step(actions)
         observation, reward, terminated, truncated, info = result
         self._at_limit = info["elapsed_step"] >= self._limit
-        observation = self._as_pictures(observation)
+        if not self._limit_is_unseen:
+            self._at_limit &= ~(terminated | truncated)
+        observation = self._seen(observation, info)
         return observation, reward, terminated, truncated | self._at_limit, info
 
     def render(self) -> Any:
         """Returns the members' pictures, uint8 `[B, height, width, 3]`.
 
         Raises:
-          NotImplementedError: For MuJoCo's tasks.
+          NotImplementedError: For MuJoCo's tasks and others that EnvPool does not draw,
+            or for whose pictures its package lacks a file.
           RuntimeError: If the environment is closed.
         """
         self._check_open("render")
-        if not self._draws:
+        if not draws(self._task):
             raise NotImplementedError(
-                f"render: got the MuJoCo task {self._task}, expected another one, "
-                "because EnvPool ends a process that draws MuJoCo without a display; "
-                "load the task by suite_mujoco to draw it."
+                f"render: got {self._task}, a task of {family(self._task)}, which "
+                "EnvPool does not draw, expected another one; draw the task as it is "
+                "in Gymnasium or in dm_control, if it is there."
             )
-        return self._pool.render(env_ids=np.arange(self.num_envs))
+        try:
+            return self._pool.render(env_ids=np.arange(self.num_envs))
+        except FileNotFoundError as error:
+            raise NotImplementedError(
+                f"render: got {self._task}, to draw which EnvPool's package lacks "
+                f"{error.filename}, expected another task; nothing else needs the file."
+            ) from error
 
     @override
     def close_extras(self, **kwargs: Any) -> None:
@@ -166,15 +190,19 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
     def _step_past_limit(self, actions: np.ndarray) -> Any:
         """Steps like `step`; members at the limit begin a new episode.
 
-        In EnvPool, the episodes of these members last one step more, and then EnvPool
-        resets them. If a life was lost at the limit, an episode of the same game begins
-        before that.
+        If tasks see nothing of the limit, the episodes of these members last one step
+        more in EnvPool, and then EnvPool resets them. If a life was lost at the limit,
+        an episode of the same game begins before that.
         """
         steps, others = [], np.flatnonzero(~self._at_limit)
         if others.size:
             steps.append((others, self._pool.step(actions[others], others)))
         members = np.flatnonzero(self._at_limit)
-        while members.size:
+        if not self._limit_is_unseen:
+            observation, info = self._pool.reset(members)
+            reward, ended = (np.zeros(members.size, x) for x in (np.float32, np.bool_))
+            steps.append((members, (observation, reward, ended, ended, info)))
+        while members.size and self._limit_is_unseen:
             result = self._pool.step(actions[members], members)
             begins = result[-1]["elapsed_step"] == 0
             first = tree.map_structure(lambda leaf, rows=begins: leaf[rows], result)
@@ -206,8 +234,13 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
                 "environment; load another one."
             )
 
-    def _as_pictures(self, observation: Any) -> Any:
-        return _channels_last(observation) if self._has_planes else observation
+    def _seen(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Returns EnvPool's observation as one of the space."""
+        if self._has_planes:
+            observation = _channels_last(observation)
+        if self._has_mask:
+            return {"observation": observation, "action_mask": info[_MASK]}
+        return observation
 
 
 def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -271,12 +304,22 @@ def _integer_bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any] | None:
     return None
 
 
-def folder(task: str) -> str:
-    """Returns the folder of a task's files in EnvPool's package, such as "atari"."""
+def family(task: str) -> str:
+    """Returns the module of a task in EnvPool's package, such as "mujoco.gym"."""
     from envpool import registration as envpool_registration
 
     module, *_ = envpool_registration.registry.specs[task]
-    return module.split(".")[1]
+    return module.partition(".")[2]
+
+
+def folder(task: str) -> str:
+    """Returns the folder of a task's files in EnvPool's package, such as "mujoco"."""
+    return family(task).partition(".")[0]
+
+
+def draws(task: str) -> bool:
+    """Whether EnvPool draws a task."""
+    return folder(task) not in _UNDRAWN
 
 
 _CODE = (

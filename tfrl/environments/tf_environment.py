@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ class TFEnvironment(abc.ABC):
 
     @property
     def supports_overlap(self) -> bool:
-        """Whether `step_beside` steps while other work of the program runs.
+        """Whether `send` and `receive` step while other work of the program runs.
 
         False unless a subclass says otherwise.
         """
@@ -147,26 +147,40 @@ class TFEnvironment(abc.ABC):
         """
         return self._step(action)
 
-    def step_beside(
-        self, action: Any, work: Callable[[tf.Tensor], tf.Tensor]
-    ) -> tuple[types.TensorTimeStep, tf.Tensor]:
-        """Applies the actions while other work of a graph runs.
+    def send(self, action: Any) -> tf.Tensor:
+        """Begins a step, in a graph; `receive` must be the next call.
+
+        XLA orders work by data alone. So work that shall run meanwhile must use the
+        result, as the bound of a loop does.
 
         Args:
           action: A nest of tensors like `action_spec()`, `[B, ...]`.
-          work: Takes an int64 scalar, always 0, and returns a tensor. The work begins
-            when the scalar is known and ends when the tensor is. XLA orders work by
-            data alone, so all of the work must use the scalar, and the tensor all of
-            the work; the bound of a loop and its result do.
 
         Returns:
-          The next time steps, and the tensor.
+          An int64 scalar, 0, which is known when the step has begun.
 
         Raises:
           NotImplementedError: If `supports_overlap` is False.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__}.step_beside: this environment does not support it."
+        del action
+        raise self._no_overlap("send")
+
+    def receive(self, worked: tf.Tensor) -> types.TensorTimeStep:
+        """Ends the step that `send` began, in a graph; returns the next time steps.
+
+        Args:
+          worked: A tensor of any shape, computed when the work beside the step is done.
+
+        Raises:
+          NotImplementedError: If `supports_overlap` is False.
+        """
+        del worked
+        raise self._no_overlap("receive")
+
+    def _no_overlap(self, name: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__}.{name}: got an environment whose steps run inside "
+            "of the program, expected one with supports_overlap; call step."
         )
 
     def render(self, mode: str = "rgb_array") -> Any:

@@ -199,7 +199,7 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
 
     @property
     def supports_overlap(self) -> bool:
-        """Whether `step_beside` overlaps: always."""
+        """Whether it can step beside other work: always."""
         return True
 
     @property
@@ -253,17 +253,17 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         """See `TFEnvironment`."""
         return self._channel.has_failed()
 
-    def step_beside(
-        self, action: Any, work: Callable[[tf.Tensor], tf.Tensor]
-    ) -> tuple[Any, tf.Tensor]:
-        """Steps the Python environment on a thread; see `TFEnvironment`."""
+    def send(self, action: Any) -> tf.Tensor:
+        """Begins a step on a thread of its own; see `TFEnvironment`."""
         flat = tf_environment.flatten(action, self._action_spec, self._batch_size)
         spec = tf.TensorSpec([], tf.int64)
-        (sent,) = host_calls.call(
-            self._py_send, flat, [spec], self._channel, name="send"
-        )
-        result = work(sent)
-        return self._run(self._py_receive, [result], "receive"), result
+        return host_calls.call(self._py_send, flat, [spec], self._channel, name="send")[
+            0
+        ]
+
+    def receive(self, worked: tf.Tensor) -> ts.TimeStep:
+        """Waits for the step that `send` began; see `TFEnvironment`."""
+        return self._run(self._py_receive, [worked], "receive")
 
     def running_step(self) -> str | None:
         """Returns the running step as text, such as "step 17 of CartPole-v1", or None.
@@ -404,8 +404,8 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         self._thread.start(self._py_checked_step, *(a.copy() for a in flat_action))
         return [np.zeros([], np.int64)]
 
-    def _py_receive(self, result: np.ndarray) -> list[np.ndarray]:
-        del result
+    def _py_receive(self, worked: np.ndarray) -> list[np.ndarray]:
+        del worked
         return self._thread.result()
 
     def _advance(

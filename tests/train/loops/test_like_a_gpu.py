@@ -23,6 +23,8 @@ NOT_NATIVE = (
     "sac_gsde",
     "frame_stack",
     "rainbow_frame_stack",
+    "overlap",
+    "sac_overlap",
 )
 OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc", "iql_online")
 # Plain programs, too, round otherwise in parts than as one.

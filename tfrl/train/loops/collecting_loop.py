@@ -295,23 +295,11 @@ class CollectingLoop(training_loop.TrainingLoop):
         """
 
     def _take_step(
-        self,
-        policy: tf_policy.TFPolicy,
-        time_step: Any,
-        policy_state: Any,
-        advance: Callable[[Any], Any] | None = None,
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
     ) -> tuple[trajectory.Trajectory, Any, Any]:
-        """Steps the environment; returns the frame, the time step and policy state.
-
-        Args:
-          policy: The policy that acts.
-          time_step: The current time step.
-          policy_state: The policy's current state.
-          advance: Applies an action and returns the next time step; None for the
-            environment's own `step`.
-        """
+        """Steps the environment; returns the frame, the time step and policy state."""
         frame, *reached = self._step_with(
-            policy, time_step, policy_state, self._step_seed(), advance
+            policy, time_step, policy_state, self._step_seed()
         )
         self._average_return(frame)
         self._count(frame)
@@ -323,22 +311,32 @@ class CollectingLoop(training_loop.TrainingLoop):
         self._environment_steps(frames)
 
     def _step_with(
-        self,
-        policy: tf_policy.TFPolicy,
-        time_step: Any,
-        policy_state: Any,
-        seed: Any,
-        advance: Callable[[Any], Any] | None = None,
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any, seed: Any
     ) -> tuple[trajectory.Trajectory, Any, Any]:
         """Steps the environment like `_take_step`, but does not count the step."""
+        time_step, action_step, action = self._act(
+            policy, time_step, policy_state, seed
+        )
+        next_time_step = self._environment.step(action)
+        frame = self._show_frame(time_step, action_step, next_time_step)
+        return frame, next_time_step, action_step.state
+
+    def _act(
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any, seed: Any
+    ) -> tuple[Any, Any, Any]:
+        """Returns the time step, the policy's step and the environment's action."""
         if self._environment.is_bandit:
             time_step = ts.new_round(time_step)
         action_step = policy.action(time_step, policy_state, seed=seed)
-        action = self._environment_action(action_step.action)
-        next_time_step = (advance or self._environment.step)(action)
+        return time_step, action_step, self._environment_action(action_step.action)
+
+    def _show_frame(
+        self, time_step: Any, action_step: Any, next_time_step: Any
+    ) -> trajectory.Trajectory:
+        """Returns the frame of a step, which the observers have seen."""
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
         observers_lib.show(self._observers, frame, "observers")
-        return frame, next_time_step, action_step.state
+        return frame
 
     def _environment_action(self, action: Any) -> Any:
         """Converts the policy's action to the action for the environment."""

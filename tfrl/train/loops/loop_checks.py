@@ -335,21 +335,13 @@ def check_initial_collection(
         )
 
 
-def check_overlap(
-    environment: tf_environment.TFEnvironment, placed: placement.Placement
-) -> None:
-    """Raises a ValueError unless steps of an environment can overlap with updates."""
+def check_overlap(environment: tf_environment.TFEnvironment) -> None:
+    """Raises a ValueError unless an environment steps beside the program."""
     if not environment.supports_overlap:
         raise ValueError(
             f"overlap: got True with a {type(environment).__name__}, expected a "
             "TFPyEnvironment, since steps inside of the program cannot run beside it; "
             "leave overlap=False."
-        )
-    if placed.is_split:
-        raise ValueError(
-            f"overlap: got True with an agent on {placed.device} and a program on the "
-            "host that collects, expected one program; leave overlap=False, or compile "
-            "the loop."
         )
 
 

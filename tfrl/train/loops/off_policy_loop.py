@@ -173,7 +173,16 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         )
         self._overlap = overlap
         if overlap:
-            loop_checks.check_overlap(environment, self._placement)
+            loop_checks.check_overlap(environment)
+            self._begin_on_host = self._placement.on_host(
+                self._begin_last_step, self._copied_weights, self._jit_compile
+            )
+            self._end_on_host = self._placement.on_host(
+                self._end_last_step, self._copied_weights, self._jit_compile
+            )
+            self._add_on_device = self._placement.on_device(
+                self._add, self._jit_compile
+            )
         self._iterator = None
         if from_dataset:
             self._iterator = iter(
@@ -295,31 +304,47 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         time_step, policy_state, added = self._collect(
             self._agent.collect_policy, time_step, policy_state, self._collect_steps
         )
-        return time_step, policy_state, self._train(added)
+        return time_step, policy_state, self._train(added, self._train_steps)
 
     def _iterate_overlapped(
         self, time_step: Any, policy_state: Any
     ) -> tuple[Any, Any, tf.Tensor]:
         """Updates the agent while the environment takes the iteration's last step."""
-        policy = self._agent.collect_policy
+        frames, time_step, action_step, sent = self._begin_on_host(
+            time_step, policy_state
+        )
+        loss = self._learn_on_device(frames, sent)
+        frame, reached = self._end_on_host(time_step, action_step, loss)
+        self._add_on_device(frame)
+        return reached, action_step.state, loss
+
+    def _begin_last_step(
+        self, time_step: Any, policy_state: Any
+    ) -> tuple[Any, Any, Any, tf.Tensor]:
+        """Takes the steps of an iteration but the last, whose actions it sends.
+
+        Returns the frames before the last, `[steps - 1, B, ...]` or (), the last time
+        step, the policy's step, and the result of `send`.
+        """
+        frames: Any = ()
         if self._collect_steps > 1:
-            time_step, policy_state, _ = self._collect(
-                policy, time_step, policy_state, self._collect_steps - 1
+            time_step, policy_state, frames = self._collect_frames(
+                self._collect_steps - 1, time_step, policy_state
             )
-        losses = []
+        time_step, action_step, action = self._act(
+            self._agent.collect_policy, time_step, policy_state, self._step_seed()
+        )
+        return frames, time_step, action_step, self._environment.send(action)
 
-        def advance(action: Any) -> Any:
-            # The tensor 0 as a part of the number of updates makes them a loop that
-            # begins after the step, and that the result of the step waits for.
-            time_step, loss = self._environment.step_beside(
-                action, lambda sent: self._train(sent, self._train_steps + sent)
-            )
-            losses.append(loss)
-            return time_step
-
-        frame, *reached = self._take_step(policy, time_step, policy_state, advance)
-        self._add(frame)
-        return *reached, losses[0]
+    def _end_last_step(
+        self, time_step: Any, action_step: Any, loss: tf.Tensor
+    ) -> tuple[trajectory.Trajectory, Any]:
+        """Returns the frame and the time step of the step that was sent."""
+        reached = self._environment.receive(loss)
+        frame = self._show_frame(time_step, action_step, reached)
+        self._average_return(frame)
+        self._count(frame)
+        return frame, reached
 
     def _collect(
         self,
@@ -344,16 +369,27 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         added = self._transform.broadcast(tf.constant(-1, tf.int64))
         return self._transform.repeat(num_steps, step, (time_step, policy_state, added))
 
-    def _learn(self, frames: Any) -> tf.Tensor:
-        """Adds the frames `[steps, B, ...]` and trains; returns the mean loss."""
+    def _learn(self, frames: Any, sent: tf.Tensor | None = None) -> tf.Tensor:
+        """Adds frames and trains; returns the mean loss.
+
+        Args:
+          frames: The frames `[steps, B, ...]`; () for none.
+          sent: What `TFEnvironment.send` returned, if a step runs meanwhile. As a part
+            of the number of updates it makes them a loop that begins after it.
+        """
 
         def add(i: tf.Tensor, added: tf.Tensor) -> tuple[tf.Tensor]:
             del added
             return (self._add(accelerators.map_moved(lambda t: t[i], frames)),)
 
-        start = self._transform.broadcast(tf.constant(-1, tf.int64))
-        (added,) = self._transform.repeat(self._collect_steps, add, (start,))
-        return self._train(added)
+        num_updates: tf.Tensor | int = self._train_steps
+        added = self._transform.broadcast(tf.constant(-1, tf.int64))
+        if sent is not None:
+            added, num_updates = sent, num_updates + sent
+        if frames != ():
+            num_frames = self._collect_steps - self._overlap
+            (added,) = self._transform.repeat(num_frames, add, (added,))
+        return self._train(added, num_updates)
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         self._agent.update_normalizers(frame)
@@ -368,22 +404,21 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             stack.enter_context(tf.device(self._replay_device))
         return stack
 
-    def _train(
-        self, added: tf.Tensor, num_updates: tf.Tensor | int | None = None
-    ) -> tf.Tensor:
-        """Updates the agent with freshly drawn batches; returns the mean loss.
+    def _train(self, added: tf.Tensor, num_updates: tf.Tensor | int) -> tf.Tensor:
+        """Updates the agent with batches that are drawn after `added` is computed.
 
-        Args:
-          added: The batches are drawn after it has been computed.
-          num_updates: The number of updates as a tensor; None for the Python number.
+        Returns the mean loss.
         """
-        times = self._train_steps if num_updates is None else num_updates
         start = self._transform.broadcast(tf.constant(0.0)), added
         if self._prioritized:
-            loss_sum, _ = self._transform.repeat(times, self._prioritized_update, start)
+            loss_sum, _ = self._transform.repeat(
+                num_updates, self._prioritized_update, start
+            )
         else:
             batches = self._transform.apply(self._draw_batches, added)
-            loss_sum, _ = self._transform.repeat(times, self._update, start, (batches,))
+            loss_sum, _ = self._transform.repeat(
+                num_updates, self._update, start, (batches,)
+            )
         return loss_sum if self._train_steps == 1 else loss_sum / self._train_steps
 
     def _draw_batches(self, added: tf.Tensor) -> Any:

@@ -80,6 +80,8 @@ AGENTS = {
     "normalized": "dqn --normalize_observations=True",
     "prioritized": "dqn --replay=prioritized",
     "sac_prioritized": "sac --replay=prioritized",
+    "overlap": "dqn --overlap=True --collect_steps_per_iteration=2",
+    "sac_overlap": "sac --overlap=True --replay=prioritized",
     "frame_stack": "dqn --frame_stack=3",
     "rainbow_frame_stack": "rainbow --frame_stack=3",
 }

@@ -509,6 +509,19 @@ KINDS = {
         3,
         FORCE,
     ),
+    "IqlAgent-discrete": Kind(
+        agents.IqlAgent,
+        lambda p: [p.q(), p.value(), p.distributions()],
+        3,
+        CHOICE,
+    ),
+    "CqlDqnAgent": Kind(
+        agents.CqlDqnAgent,
+        lambda p: [p.q()],
+        1,
+        CHOICE,
+        _always(target_update_tau=0.5),
+    ),
     "RandomAgent": Kind(
         agents.RandomAgent,
         lambda p: [],

@@ -760,6 +760,23 @@ def test_algorithms_without_masks_refuse_them():
         tfrl.BC(ToldInInfo, data=recorded).build()
 
 
+def test_cql_learns_from_recorded_masks():
+    actions = np.array([0, 1, 2, 0])
+    masks = np.eye(3, dtype=np.int8)[actions]
+    recorded = {
+        "observations": {"observation": np.zeros((4, 2)), "action_mask": masks},
+        "actions": actions,
+        "rewards": np.ones(4),
+        "terminals": actions == 9,
+        "timeouts": np.arange(4) == 3,
+    }
+    made = tfrl.CQL(ToldInObservation, data=recorded, jit_compile=False)
+    made.learn(2, progress=False)
+    for legal in range(3):
+        seen = {"observation": np.ones(2, np.float32), "action_mask": masks[legal]}
+        assert made.predict(seen)[0] == legal
+
+
 class Pictures(gymnasium.Env):
     """A picture and a number to see, and two levers to choose."""
 

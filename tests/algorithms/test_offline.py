@@ -2,6 +2,7 @@
 
 import functools
 
+import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -87,14 +88,27 @@ def test_the_rate_of_iqls_actor_falls_over_the_updates_of_the_run():
     assert changes[4] == 0
 
 
+CHOICES = {
+    "observations": RANDOM.normal(size=(STEPS, 2)),
+    "actions": RANDOM.integers(3, size=STEPS),
+    "rewards": np.full(STEPS, -1.0),
+    "terminals": np.arange(1, STEPS + 1) % 20 == 0,
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [tfrl.IQL, tfrl.TD3BC, tfrl.CQL, tfrl.ReBRAC, tfrl.EDAC]
+    ("kind", "environment", "arrays"),
+    [
+        *((x, "Pendulum-v1", ARRAYS) for x in (tfrl.IQL, tfrl.TD3BC, tfrl.CQL)),
+        *((x, "Pendulum-v1", ARRAYS) for x in (tfrl.ReBRAC, tfrl.EDAC)),
+        *((x, "MountainCar-v0", CHOICES) for x in (tfrl.IQL, tfrl.CQL)),
+    ],
 )
-def test_learns_on_from_recorded_and_new_frames_and_resumes_bit_for_bit(kind, tmp_path):
-    make = functools.partial(
-        kind, "Pendulum-v1", seed=0, data=ARRAYS, jit_compile=False
-    )
+def test_learns_on_from_recorded_and_new_frames_and_resumes_bit_for_bit(
+    kind, environment, arrays, tmp_path
+):
+    make = functools.partial(kind, environment, seed=0, data=arrays, jit_compile=False)
     offline = make().learn(3, progress=False)
     offline.save(tmp_path / "offline")
     online = functools.partial(
@@ -114,10 +128,53 @@ def test_learns_on_from_recorded_and_new_frames_and_resumes_bit_for_bit(kind, tm
     assert (info.environment_steps, info.train_steps) == (14, 2 * 6)
     half = online().learn(10, total=14, progress=False)
     half.save(tmp_path / "half")
-    resumed = tfrl.load(tmp_path / "half", data=ARRAYS).learn(4, progress=False)
+    resumed = tfrl.load(tmp_path / "half", data=arrays).learn(4, progress=False)
     for find in (weights, buffered):
         for ours, theirs in zip(find(whole), find(resumed), strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_cql_of_a_discrete_action_is_on_double_dqn():
+    made = tfrl.CQL("MountainCar-v0", data=CHOICES, cql_alpha=0.3, jit_compile=False)
+    assert type(made.agent) is tfrl.agents.CqlDqnAgent
+    assert made.agent._cql_alpha == 0.3
+    made.learn(2, progress=False)
+    action, _ = made.predict(np.zeros(2, np.float32))
+    assert action in (0, 1, 2)
+
+
+def test_the_penalty_of_a_discrete_action_has_no_samples():
+    with pytest.raises(
+        ValueError, match=r"num_cql_samples: got 8, expected the default, 4, since"
+    ):
+        tfrl.CQL("MountainCar-v0", data=CHOICES, num_cql_samples=8).build()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [tfrl.IQL, tfrl.CQL])
+def test_is_better_than_the_recorded_policy_of_cart_pole(kind):
+    """The recorded one pushes to where the pole falls, and at random in 7 of 10 steps.
+
+    Its episodes return about 50.
+    """
+    environment, random = gymnasium.make("CartPole-v1"), np.random.default_rng(0)
+    rows = {name: [] for name in CHOICES}
+    for episode in range(150):
+        observation, _ = environment.reset(seed=episode)
+        is_over = False
+        while not is_over:
+            falls = observation[2] + observation[3] > 0
+            action = random.integers(2) if random.random() < 0.7 else int(falls)
+            step = observation, action
+            observation, reward, is_over, _, _ = environment.step(action)
+            for name, value in zip(rows, (*step, reward, is_over), strict=True):
+                rows[name].append(value)
+    arrays = {name: np.array(values) for name, values in rows.items()}
+    recorded = arrays["rewards"].sum() / 150
+    learned = kind("CartPole-v1", seed=0, data=arrays).learn(4_000, progress=False)
+    found = learned.evaluate(20).mean
+    print(f"{kind.__name__}: {recorded:.1f} recorded, {found:.1f} learned")
+    assert found > 3 * recorded
 
 
 def weights(algorithm):

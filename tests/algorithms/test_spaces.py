@@ -162,14 +162,33 @@ def make_mpo(environment):
     )
 
 
+def of_both(make_continuous):
+    """Returns what makes an agent of one discrete action, or of continuous ones."""
+
+    def make(environment):
+        is_discrete = fitting.is_one_choice(environment.action_spec())
+        return (make_dqn if is_discrete else make_continuous)(environment)
+
+    return make
+
+
 # The algorithms that stand for their kind in the page's tables.
 MAKERS = {
     "any": (make_ppo, 6),
     "discrete": (make_dqn, 2),
     "continuous": (make_sac, 2),
     "vector": (make_mpo, 6),
+    "discrete or continuous": (of_both(make_sac), 2),
+    "discrete or vector": (of_both(make_sac), 2),
 }
-ACTIONS = {"any": CHOICE, "discrete": CHOICE, "continuous": FORCE, "vector": FORCE}
+ACTIONS = {
+    "any": CHOICE,
+    "discrete": CHOICE,
+    "continuous": FORCE,
+    "vector": FORCE,
+    "discrete or continuous": FORCE,
+    "discrete or vector": FORCE,
+}
 
 
 def train(kind, observation_space=VECTOR, action_space=None):
@@ -347,15 +366,24 @@ def test_errors_say_what_is_wrong_and_what_to_train():
 
 
 def test_errors_of_algorithms_of_recorded_data_name_one_that_learns_from_data():
-    assert message_of(CHOICE, "continuous", "IQL", "CartPole-v1", is_offline=True) == (
-        "'CartPole-v1', whose actions are discrete, but IQL chooses continuous ones; "
-        'train BC: tfrl.BC("CartPole-v1", data=data), or tfrl train bc '
+    message = message_of(CHOICE, "continuous", "EDAC", "CartPole-v1", is_offline=True)
+    assert message == (
+        "'CartPole-v1', whose actions are discrete, but EDAC chooses continuous ones; "
+        'train CQL: tfrl.CQL("CartPole-v1", data=data), or tfrl train cql '
         "--env=CartPole-v1."
     )
-    several = message_of(spaces.Box(-1, 1, ()), "vector", "CQL", "", is_offline=True)
+    both = spaces.Dict({"a": FORCE, "b": CHOICE})
+    assert message_of(both, "discrete or vector", "CQL", "", is_offline=True) == (
+        "one, whose actions are partly discrete and partly continuous, but CQL chooses "
+        "among discrete ones or a continuous vector; train BC: "
+        "tfrl.BC(environment, data=data)."
+    )
+    several = message_of(
+        spaces.Box(-1, 1, ()), "discrete or vector", "CQL", "", is_offline=True
+    )
     assert several.endswith("train IQL: tfrl.IQL(environment, data=data).")
-    with pytest.raises(ValueError, match=r"train BC: tfrl.BC"):
-        tfrl.IQL("CartPole-v1", data={}).build()
+    with pytest.raises(ValueError, match=r"train CQL: tfrl.CQL"):
+        tfrl.EDAC("CartPole-v1", data={}).build()
 
 
 MASK = spaces.MultiBinary(3)
@@ -406,6 +434,13 @@ def test_too_many_combinations_are_an_error_that_names_ppo():
     with pytest.raises(ValueError, match=r"more than 10\^12 combinations"):
         fitting.fit_actions(
             suite_gym.wrap_env(Tiny(VECTOR, spaces.MultiBinary(99))), "discrete"
+        )
+    with pytest.raises(ValueError, match=r"train BC: tfrl.BC\(environment, data=data"):
+        fitting.fit_actions(
+            suite_gym.wrap_env(Tiny(VECTOR, spaces.MultiBinary(11))),
+            "discrete or continuous",
+            "IQL",
+            is_offline=True,
         )
     # One action may have any number of values.
     large = suite_gym.wrap_env(Tiny(VECTOR, spaces.Discrete(5_000, start=3)))

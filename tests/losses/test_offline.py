@@ -27,9 +27,19 @@ def test_conservative_penalty_estimates_an_integral():
     )
 
 
+def test_conservative_penalty_of_all_discrete_actions():
+    """log(e^1 + e^3) - 3 and log(e^0 + e^0) - 0, of two actions in two states."""
+    q = np.array([[1, 0], [3, 0]], np.float32)
+    penalty = losses.conservative_penalty([3.0, 0.0], q)
+    expected = [np.log(np.e + np.e**3) - 3, np.log(2)]
+    np.testing.assert_allclose(penalty, expected, rtol=1e-6)
+
+
 def test_conservative_penalty_refuses_other_shapes():
     with pytest.raises(ValueError, match="log_densities"):
         losses.conservative_penalty(tf.zeros([3]), tf.zeros([4, 3]), tf.zeros([4]))
+    with pytest.raises(ValueError, match="data_q"):
+        losses.conservative_penalty(tf.zeros([3]), tf.zeros([3, 4]))
 
 
 @pytest.mark.parametrize(("expectile", "best"), [(0.5, 2.0), (0.75, 3.0)])

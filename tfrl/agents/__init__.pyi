@@ -23,6 +23,7 @@ from . import transitions as transitions
 from . import updates as updates
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
+from .cql import CqlDqnAgent as CqlDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
 from .ddpg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent

@@ -22,6 +22,7 @@ from tfrl.agents import (
 )
 from tfrl.losses import masking
 from tfrl.losses.shapes import check_same_shape
+from tfrl.networks import utils as network_utils
 from tfrl.policies import tf_policy
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -49,6 +50,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
     # Whether its critics may predict the logits of bins, for an `HlGauss`.
     _takes_bins = False
+
+    # The number of values of the one discrete action, if critics are networks of
+    # observations that give the value of each; None if they see the actions.
+    _num_actions: int | None = None
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_compute_next_values": "override _critic_loss(batch)",
@@ -156,7 +161,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         batch: updates.Batch,
         targets: Any,
         errors: Callable[[Any, Any], tuple[tf.Tensor, tf.Tensor]] | None = None,
-        values_of: Callable[..., Any] = critics.values,
+        values_of: Callable[..., Any] | None = None,
     ) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the loss of all critics with the same targets.
 
@@ -170,7 +175,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
             here. It is called for each critic, and for each member of an ensemble. None
             takes `critics.td_errors` with the agent's `td_errors_loss_fn`, or an
             `HlGauss`'s `errors`.
-          values_of: A function like `critics.values`.
+          values_of: A function like `critics.values`; `_values` if None.
 
         Returns:
           The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
@@ -193,7 +198,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
         time_step = self._embedding.trained(data.time_step, batch.training)
         regularization = self._embedding.losses
         for critic in self._critic_networks:
-            predictions = values_of(critic, time_step, data.action, batch.training)
+            predictions = (values_of or self._values)(
+                critic, time_step, data.action, batch.training
+            )
             # Read now, because the losses may include penalties on the activations.
             regularization += critic.losses
             for prediction in critics.members_of(predictions, data.valid):
@@ -270,11 +277,30 @@ class ActorCriticAgent(tf_agent.TFAgent):
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
         """Returns the first critic's values of actions, for the log."""
         embedded = self._embedding.trained(time_step, training=False)
-        return critics.values(self._critic_networks[0], embedded, action)
+        return self._values(self._critic_networks[0], embedded, action)
+
+    def _values(
+        self,
+        critic: Any,
+        time_step: ts.TimeStep,
+        action: Any,
+        training: bool = False,
+    ) -> Any:
+        """Returns a critic's values of actions; see `critics.values`."""
+        if self._num_actions is None:
+            return critics.values(critic, time_step, action, training)
+        (action,) = tf.nest.flatten(action)
+        outputs = critics.outputs(critic, time_step, training)
+        return losses.action_value(outputs, action)
 
     def _check_critic(self, critic: Any) -> None:
         """Raises a ValueError unless the agent takes the critic's output."""
-        critics.check_gives_numbers(critic)
+        if self._num_actions is None:
+            critics.check_gives_numbers(critic)
+        else:
+            network_utils.check_single_floating_network_output(
+                critic.create_variables(), (self._num_actions,), label=critic.name
+            )
 
     def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
         """Returns a callable that `_train` calls once in each update."""

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import context
+from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -300,6 +301,28 @@ def as_continuous_action_spec(
                 "leave out the parts of an action that cannot change."
             )
     return action_spec
+
+
+def count_actions(
+    action_spec: types.NestedTensorSpec, algorithm: str, remedy: str
+) -> int:
+    """Returns the number of values of one discrete action, which count from 0.
+
+    Args:
+      action_spec: The nest of tensor specs of the actions.
+      algorithm: The algorithm's name, for the error.
+      remedy: What to do instead, for the error.
+
+    Raises:
+      ValueError: The nest is not one scalar bounded integer spec with minimum 0.
+    """
+    specs = tf.nest.flatten(action_spec)
+    if len(specs) != 1 or not tensor_spec.is_discrete(specs[0]):
+        raise ValueError(
+            f"action_spec: {algorithm} expects one scalar integer action, got "
+            f"{action_spec}; {remedy}."
+        )
+    return policy_utils.get_num_actions_from_tensor_spec(specs[0])
 
 
 def check_gives_distributions(

@@ -139,7 +139,12 @@ class Builder(settings_lib.Settings):
         self.world = worlds.World(
             probe.environment,
             self,
-            worlds.ActionFit(self.action_kind, self.title, clip=self.actions == "any"),
+            worlds.ActionFit(
+                self.action_kind,
+                self.title,
+                clip=self.actions == "any",
+                is_offline=self.is_offline,
+            ),
             self.own_evaluation,
             self.own_name,
         )
@@ -363,7 +368,7 @@ class Builder(settings_lib.Settings):
         networks = self.make_networks()
         own_critics = {}
         for name, given in self._own_networks(networks).items():
-            is_critic = name.startswith("critic") and self.action_kind != "discrete"
+            is_critic = name.startswith("critic") and not spaces.is_one_choice(specs[1])
             taken = specs if is_critic else specs[0]
             networks[name] = given_parts.network_of(given, *specs, taken, self.seed)
             own_critics.update({name: networks[name]} if is_critic else {})

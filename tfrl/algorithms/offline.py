@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrl import agents, datasets, networks, replay_buffers, train, utils
-from tfrl.algorithms import mixins, parts
+from tfrl.algorithms import mixins, parts, spaces
 from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
@@ -238,17 +238,33 @@ class LearnsValues(mixins.TargetStep, mixins.Discount, Offline):
         """Returns the actor's learning rate, or its schedule if it changes."""
         return self.learning_rate
 
+    @property
+    def has_one_choice(self) -> bool:
+        """Whether an action of the environment is one discrete choice."""
+        return spaces.is_one_choice(self.environment.action_spec())
+
     def make_critic(self, **arguments: Any) -> networks.Network:
-        """Makes the critic, which the agent copies; see `parts.critic`."""
+        """Makes the critic, which the agent copies; see `parts.critic`.
+
+        For one discrete action it is a Q-network, without further arguments.
+        """
+        if self.has_one_choice:
+            return parts.q_network(self, self.fc_layer_params)
         return parts.critic(self, **arguments)
+
+    def make_optimizers(self) -> dict[str, Any]:
+        """Makes the optimizers, a dict by the agent's arguments."""
+        others = ("critic_optimizer", *self.more_optimizers)
+        return {
+            "actor_optimizer": parts.adam(self.actor_rate()),
+            **{name: parts.adam(self.learning_rate) for name in others},
+        }
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        optimizers = ("critic_optimizer", *self.more_optimizers)
         return {
             **super().agent_arguments(),
-            "actor_optimizer": parts.adam(self.actor_rate()),
-            **{name: parts.adam(self.learning_rate) for name in optimizers},
+            **self.make_optimizers(),
             "gamma": self.gamma,
             "reward_scale_factor": self.reward_scale,
         }
@@ -261,7 +277,7 @@ class IQL(LearnsValues):
     title = "IQL"
     agent_name = "IqlAgent"
     more_optimizers = ("value_optimizer",)
-    actions = "continuous"
+    actions = "discrete or continuous"
 
     expectile: float = field(
         "Expectile of the values of recorded actions.",
@@ -299,34 +315,65 @@ class IQL(LearnsValues):
 
 
 class CQL(LearnsValues):
-    """CQL on SAC: a penalty on actions outside of the data (Kumar et al., 2020)."""
+    """CQL: a penalty on actions outside of the data (Kumar et al., 2020).
+
+    It is on SAC for continuous actions, and on double DQN for one discrete action.
+    """
 
     name = "cql"
     relative = "iql"
     title = "CQL"
     agent_name = "CqlSacAgent"
     more_optimizers = ("alpha_optimizer",)
-    actions = "vector"
+    actions = "discrete or vector"
+    takes_masks = True
 
     cql_alpha: float = field("Weight of the penalty.", FROM_0, default=0.1)
     num_cql_samples: int = field(
         "Sampled actions of each kind in the penalty.", SIZE, default=4
     )
 
+    def agent_class(self) -> Any:
+        """Returns the agent's class, by the environment's actions."""
+        return agents.CqlDqnAgent if self.has_one_choice else super().agent_class()
+
     def make_networks(self) -> dict[str, Any]:
-        """Makes the critics and the actor, whose actions are squashed."""
+        """Makes the critics and the actor, whose actions are squashed.
+
+        For one discrete action, there is only the Q-network.
+        """
+        if self.has_one_choice:
+            return {"q_network": self.make_critic()}
         return {
             "critic_network": self.make_critic(),
             "actor_network": self.make_actor(parts.squashed_projection()),
         }
 
+    def make_optimizers(self) -> dict[str, Any]:
+        """Makes the optimizers, a dict by the agent's arguments."""
+        if self.has_one_choice:
+            return {"optimizer": parts.adam(self.learning_rate)}
+        return super().make_optimizers()
+
     def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        found = super().agent_arguments()
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`.
+
+        Raises:
+          ValueError: There are samples for the penalty, but the action is discrete.
+        """
+        found = {**super().agent_arguments(), "cql_alpha": self.cql_alpha}
+        if self.has_one_choice:
+            usual = self.defaults()["num_cql_samples"]
+            if self.num_cql_samples != usual:
+                raise ValueError(
+                    f"num_cql_samples: got {self.num_cql_samples}, expected the "
+                    f"default, {usual}, since the penalty is exact for a discrete "
+                    "action, without samples; leave it out."
+                )
+            return found
         return {
             "random_seed": found.pop("seed"),
             **found,
-            "cql_alpha": self.cql_alpha,
             "num_cql_samples": self.num_cql_samples,
             "include_critic_entropy_term": False,
             "use_lagrange_cql_alpha": False,

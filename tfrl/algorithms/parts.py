@@ -111,6 +111,22 @@ def value_network(s: Any, offset: int) -> networks.Network:
     )
 
 
+def q_network(s: Any, fc_layer_params: Sequence[int]) -> networks.Network:
+    """Makes a critic that predicts the values of all discrete actions.
+
+    Args:
+      s: The algorithm.
+      fc_layer_params: Units of the hidden layers.
+    """
+    return networks.QNetwork(
+        s.observation_spec,
+        s.environment.action_spec(),
+        fc_layer_params=fc_layer_params,
+        seed=s.seed + 1,
+        **network_arguments(s),
+    )
+
+
 def critic(s: Any, **arguments: Any) -> networks.Network:
     """Makes a critic with `fc_layer_params`, which predicts the mean of the return.
 

@@ -330,13 +330,7 @@ class DiscreteSAC(mixins.Targets, EntropyRegularized):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the Q-network, which the agent copies."""
-        critic = networks.QNetwork(
-            self.observation_spec,
-            self.environment.action_spec(),
-            fc_layer_params=self.critic_fc_layer_params,
-            seed=self.seed + 1,
-            **parts.network_arguments(self),
-        )
+        critic = parts.q_network(self, self.critic_fc_layer_params)
         actor = parts.stochastic_actor(self, self.actor_fc_layer_params)
         return {"critic_network": critic, "actor_network": actor}
 

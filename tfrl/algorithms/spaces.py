@@ -1,11 +1,12 @@
 """Fits observations and actions to an algorithm's networks, or says why they do not.
 
-There are four kinds of algorithms, by the actions that they choose:
+These are the kinds of algorithms, by the actions that they choose:
 
 - "any": discrete or continuous actions, in any nest.
 - "discrete": one choice. `fit_actions` numbers the combinations of several.
 - "continuous": bounded floats, in any nest.
 - "vector": one vector of bounded floats. `fit_actions` joins the parts of others.
+- "discrete or continuous" and "discrete or vector": one of both, by the environment.
 
 For observations see `networks.observation_encoder`.
 """
@@ -24,7 +25,14 @@ import tree
 from tfrl import environments, networks
 from tfrl.specs import array_spec
 
-Kind = Literal["any", "discrete", "continuous", "vector"]
+Kind = Literal[
+    "any",
+    "discrete",
+    "continuous",
+    "vector",
+    "discrete or continuous",
+    "discrete or vector",
+]
 
 # The largest number of combinations of discrete actions that an algorithm with an
 # output for each action learns.
@@ -133,13 +141,15 @@ def fit_actions(
     name: str = "",
     *,
     clip: bool = False,
+    is_offline: bool = False,
 ) -> environments.PyEnvironment:
     """Wraps an environment so that an algorithm can choose its actions.
 
     Floats of other dtypes become float32, the combinations of several discrete actions
-    one action for the kind "discrete", and several continuous actions one vector for
-    the kind "vector". An environment that needs none of this is returned unchanged, and
-    so is an environment with other actions, which `check_actions` refuses.
+    one action for the kinds with "discrete", and several continuous actions one vector
+    for those with "vector". An environment that needs none of this is returned
+    unchanged, and so is an environment with other actions, which `check_actions`
+    refuses.
 
     Args:
       environment: The environment, batched or not.
@@ -149,6 +159,7 @@ def fit_actions(
       clip: Whether float32 actions are clipped to their bounds, too, for algorithms
         that draw them from normal distributions, which have no bounds. Environments
         may refuse such actions, or subtract their size from the reward.
+      is_offline: Whether the algorithm learns from recorded data, for the error.
 
     Raises:
       ValueError: There are more than 1,024 combinations of several discrete actions.
@@ -162,26 +173,28 @@ def fit_actions(
     specs = tree.flatten(action_spec)
     if not specs:
         return environment
-    if kind == "vector":
+    kinds = kind.split(" or ")
+    if "vector" in kinds:
         is_continuous = all(map(array_spec.is_continuous, specs))
         if is_continuous and not _is_vector(action_spec):
             environment = wrappers.FlattenActionWrapper(environment)
-    elif kind == "discrete":
+    if "discrete" in kinds:
         is_discrete = all(map(_is_bounded_discrete, specs))
-        if is_discrete and not _is_one_choice(action_spec):
+        if is_discrete and not is_one_choice(action_spec):
             number = math.prod(itertools.chain(*map(_numbers_of_values, specs)))
             has_one = sum(math.prod(spec.shape) for spec in specs) == 1
             if number > MAX_ACTIONS and not has_one:
-                raise _too_many(number, title, name)
+                raise _too_many(number, title, name, is_offline)
             environment = wrappers.EnumerateActionsWrapper(environment, number)
     return environment
 
 
-def _too_many(number: int, title: str, name: str) -> ValueError:
+def _too_many(number: int, title: str, name: str, is_offline: bool) -> ValueError:
     few = f"{number:,}" if number < 10**12 else "more than 10^12"
     return ValueError(
         f"{_subject(name)}, whose actions have {few} combinations, but {title} learns "
-        f"a value for each of at most {MAX_ACTIONS:,}; {_instead('PPO', name)}, which "
+        f"a value for each of at most {MAX_ACTIONS:,}; "
+        f"{_instead('PPO', name, is_offline=is_offline)}, which "
         "chooses each part on its own, or wrap the environment in "
         "environments.wrappers.EnumerateActionsWrapper with a larger max_actions."
     )
@@ -221,7 +234,7 @@ def original_tensors(
     if fitted is environment:
         return action
     spec = environment.action_spec()
-    if _is_one_choice(fitted.action_spec()):
+    if is_one_choice(fitted.action_spec()):
         # A row for each action.
         choices = np.arange(fitted.action_spec().maximum + 1, dtype=np.int32)
         table = original_action(fitted, environment, choices)
@@ -283,13 +296,14 @@ def check_actions(
     if any(is_discrete) and not all(is_discrete):
         raise ValueError(
             f"{_subject(name)}, whose actions are partly discrete and partly "
-            f"continuous, but {title} chooses {_CHOICES[kind]}; "
+            f"continuous, but {title} chooses {_choices(kind)}; "
             f"{instead('PPO')}."
         )
-    if kind == "discrete":
-        _check_discrete(specs, title, name, has_bins)
+    *discrete, other = kind.split(" or ")
+    if other == "discrete" or (discrete and all(is_discrete)):
+        _check_discrete(specs, title, name, has_bins, instead)
     else:
-        _check_continuous(specs, kind, title, name, instead)
+        _check_continuous(specs, other, title, name, instead)
 
 
 def check_space(space: Any, algorithm: Any, name: str) -> None:
@@ -331,7 +345,18 @@ _CHOICES = {
 }
 
 
-def _check_discrete(specs: list[Any], title: str, name: str, has_bins: bool) -> None:
+def _choices(kind: str) -> str:
+    """Returns which actions algorithms of a kind choose, in words."""
+    return " or ".join(_CHOICES[each] for each in kind.split(" or "))
+
+
+def _check_discrete(
+    specs: list[Any],
+    title: str,
+    name: str,
+    has_bins: bool,
+    instead: Callable[[str], str],
+) -> None:
     if array_spec.is_continuous(specs[0]):
         has_one = len(specs) == 1 and math.prod(specs[0].shape) == 1
         bins = (
@@ -339,18 +364,18 @@ def _check_discrete(specs: list[Any], title: str, name: str, has_bins: bool) -> 
         )
         raise ValueError(
             f"{_subject(name)}, whose actions are continuous, but {title} chooses "
-            f"{_CHOICES['discrete']}; {bins}{_instead('SAC', name)}."
+            f"{_CHOICES['discrete']}; {bins}{instead('SAC')}."
         )
-    if len(specs) > 1 or not _is_one_choice(specs[0]):
+    if len(specs) > 1 or not is_one_choice(specs[0]):
         raise ValueError(
             f"{_subject(name)}, whose action is {_list(map(_in_words, specs))}, but "
-            f"{title} chooses one of the integers from 0; {_instead('PPO', name)}."
+            f"{title} chooses one of the integers from 0; {instead('PPO')}."
         )
 
 
 def _check_continuous(
     specs: list[Any],
-    kind: Kind,
+    kind: str,
     title: str,
     name: str,
     instead: Callable[[str], str],
@@ -378,7 +403,7 @@ def _subject(name: str) -> str:
 
 
 # What learns the same actions from recorded data.
-_FROM_DATA = {"DQN": "BC", "PPO": "BC", "SAC": "IQL"}
+_FROM_DATA = {"DQN": "CQL", "PPO": "BC", "SAC": "IQL"}
 
 
 def _instead(algorithm: str, name: str, *, is_offline: bool = False) -> str:
@@ -416,8 +441,13 @@ def _is_vector(spec: Any) -> bool:
     return isinstance(spec, array_spec.ArraySpec) and len(spec.shape) == 1
 
 
-def _is_one_choice(spec: Any) -> bool:
-    """Whether an action spec is one integer from 0, as networks number actions."""
+def is_one_choice(action_spec: Any) -> bool:
+    """Whether an action spec is one integer from 0, as networks number actions.
+
+    Args:
+      action_spec: The nest of specs of an action, of the fitted environment.
+    """
+    spec = _array_specs(action_spec)
     return (
         isinstance(spec, array_spec.BoundedArraySpec)
         and _is_bounded_discrete(spec)

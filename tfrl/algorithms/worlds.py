@@ -29,11 +29,19 @@ class ActionFit:
       kind: The kind of the algorithm's actions.
       title: The algorithm's name.
       clip: Whether the algorithm's actions may be out of bounds, and are clipped.
+      is_offline: Whether the algorithm learns from recorded data.
     """
 
-    def __init__(self, kind: spaces.Kind, title: str, clip: bool = False) -> None:
+    def __init__(
+        self,
+        kind: spaces.Kind,
+        title: str,
+        clip: bool = False,
+        is_offline: bool = False,
+    ) -> None:
         """Stores the arguments."""
-        self.kind, self.title, self.clip = kind, title, clip
+        self.kind, self.title = kind, title
+        self.clip, self.is_offline = clip, is_offline
         self._pair: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -45,7 +53,12 @@ class ActionFit:
     ) -> environments.PyEnvironment:
         """Returns the environment with actions that the algorithm chooses."""
         fitted = spaces.fit_actions(
-            environment, self.kind, self.title, name, clip=self.clip
+            environment,
+            self.kind,
+            self.title,
+            name,
+            clip=self.clip,
+            is_offline=self.is_offline,
         )
         self._pair = fitted, environment
         return fitted

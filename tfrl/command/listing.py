@@ -21,6 +21,8 @@ _ACTS_ON = {
     "continuous": "bounded continuous actions",
     "vector": "bounded continuous actions",
     "discrete": "discrete actions",
+    "discrete or continuous": "discrete or bounded continuous actions",
+    "discrete or vector": "discrete or bounded continuous actions",
 }
 # The extras without those of the libraries in JAX, and environments that they add.
 _EXTRAS = {

@@ -26,21 +26,23 @@ if TYPE_CHECKING:
 def conservative_penalty(
     data_q: types.TensorLike,
     sampled_q: types.TensorLike,
-    log_densities: types.TensorLike,
+    log_densities: types.TensorLike | None = None,
     temperature: float = 1.0,
 ) -> tf.Tensor:
-    """Returns the soft maximum of Q over drawn actions, minus Q of the recorded action.
+    """Returns the soft maximum of Q over actions, minus Q of the recorded action.
 
         1/T log sum_k exp(T Q(s, a_k) - log p(a_k)) - Q(s, a)
 
-    The sum is `K` times an estimate, by importance sampling, of the integral of
-    `exp(T Q)` over all actions. Kumar et al. 2020, equation 4 and appendix F.
+    For drawn actions the sum is `K` times an estimate, by importance sampling, of the
+    integral of `exp(T Q)` over all actions. For all discrete actions, without
+    densities, it is exact. Kumar et al. 2020, equation 4 and appendix F.
 
     Args:
       data_q: The values of the recorded actions, `[B]`, or `[B, T]` for sequences.
-      sampled_q: The values of `K` drawn actions of each state, `[K, B]` or `[K, B, T]`.
+      sampled_q: The values of `K` drawn actions of each state, or of all `K` discrete
+        actions, `[K, B]` or `[K, B, T]`.
       log_densities: The logarithms of the densities with which these actions were
-        drawn, like `sampled_q`.
+        drawn, like `sampled_q`; None for all discrete actions.
       temperature: The factor `T` of the equation; the larger it is, the closer the soft
         maximum is to the maximum.
 
@@ -51,12 +53,14 @@ def conservative_penalty(
       ValueError: The shapes do not fit.
     """
     data_q, sampled_q = tf.convert_to_tensor(data_q), tf.convert_to_tensor(sampled_q)
-    log_densities = tf.convert_to_tensor(log_densities)
     check_ranks((2, 3), sampled_q=sampled_q)
-    check_same_shape(sampled_q=sampled_q, log_densities=log_densities)
     check_same_shape(one_of_sampled_q=sampled_q.shape[1:], data_q=data_q)
     check_scalars(temperature=temperature)
-    exponents = temperature * sampled_q - log_densities
+    exponents = temperature * sampled_q
+    if log_densities is not None:
+        log_densities = tf.convert_to_tensor(log_densities)
+        check_same_shape(sampled_q=sampled_q, log_densities=log_densities)
+        exponents -= log_densities
     return tf.reduce_logsumexp(exponents, axis=0) / temperature - data_q
 
 

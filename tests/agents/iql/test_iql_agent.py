@@ -59,7 +59,7 @@ def assign(network, *values):
         variables.as_tf_variable(variable).assign(value)
 
 
-def make(optimizer=keras.optimizers.SGD, **kwargs):
+def make(action_spec=ACTION, optimizer=keras.optimizers.SGD, **kwargs):
     specs = (OBSERVATION, ACTION)
     projection = functools.partial(
         networks.NormalProjectionNetwork, mean_transform=None
@@ -82,7 +82,7 @@ def make(optimizer=keras.optimizers.SGD, **kwargs):
     for name in ("actor", "critic", "value"):
         defaults[f"{name}_optimizer"] = optimizer(0.1)
     return agents.IqlAgent(
-        ts.time_step_spec(OBSERVATION), ACTION, **{**defaults, **kwargs}
+        ts.time_step_spec(OBSERVATION), action_spec, **{**defaults, **kwargs}
     )
 
 
@@ -117,10 +117,13 @@ def advantages(value=VALUE):
     return np.minimum(*(q(w, NOW, ACTIONS) for w in TARGETS)) - v(value, NOW)
 
 
-def value_loss(value=VALUE):
-    error = advantages(value)
+def expectile_loss(error):
     weight = np.where(error < 0, 1 - EXPECTILE, EXPECTILE)
     return np.mean(VALID * weight * error**2)
+
+
+def value_loss(value=VALUE):
+    return expectile_loss(advantages(value))
 
 
 def actor_loss(means=MEANS, value=VALUE):
@@ -152,6 +155,108 @@ def moved(function, weights, rate=0.1, step=1e-6):
             slope = (function(sides[0]) - function(sides[1])) / 2 / step
             result[name][index] -= rate * slope
     return result
+
+
+# One discrete action: the critics and the actor have an output for each of three.
+CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)
+CHOICES = np.array([2, 0, 1, 2])
+LOGITS, *OF_ALL = (
+    {"kernel": RNG.normal(size=[3, 3]), "bias": RNG.normal(size=[3])} for _ in range(5)
+)
+
+
+@pytest.fixture(scope="module")
+def _chooser():
+    specs = (OBSERVATION, CHOICE)
+    return make(
+        CHOICE,
+        critic_network=networks.QNetwork(*specs, fc_layer_params=None, seed=2),
+        actor_network=networks.ActorDistributionNetwork(
+            *specs, fc_layer_params=None, seed=5
+        ),
+    )
+
+
+@pytest.fixture
+def chooser(_chooser):
+    """An agent of a discrete action with the weights above."""
+    assign(_chooser._actor_network, *LOGITS.values())
+    assign(_chooser._value_network, *VALUE.values())
+    weights = iter(OF_ALL)
+    for critic, target in _chooser._target_pairs:
+        assign(critic, *next(weights).values())
+        assign(target, *next(weights).values())
+    return _chooser
+
+
+def choices():
+    actions = tf.constant(np.stack([CHOICES] * 2, axis=1), tf.int32)
+    return frames()._replace(action=actions)
+
+
+def of_choices(weights):
+    return (NOW @ weights["kernel"] + weights["bias"])[range(4), CHOICES]
+
+
+def advantages_of_choices(value=VALUE):
+    return np.minimum(of_choices(OF_ALL[1]), of_choices(OF_ALL[3])) - v(value, NOW)
+
+
+def value_loss_of_choices(value=VALUE):
+    return expectile_loss(advantages_of_choices(value))
+
+
+def actor_loss_of_choices(logits=LOGITS, value=VALUE):
+    total = np.exp(NOW @ logits["kernel"] + logits["bias"]).sum(axis=1)
+    weight = np.minimum(np.exp(BETA * advantages_of_choices(value)), MOST)
+    return np.mean(-VALID * weight * (of_choices(logits) - np.log(total)))
+
+
+def critic_loss_of_choices(first=OF_ALL[0], value=VALUE):
+    target = SCALE * REWARDS + GAMMA * DISCOUNTS * v(value, LATER)
+    errors = [VALID * (target - of_choices(w)) for w in (first, OF_ALL[2])]
+    return np.mean(np.sum(np.square(errors), axis=0))
+
+
+def test_losses_of_a_discrete_action(chooser):
+    loss, extra = chooser.loss(choices())
+    parts = [
+        critic_loss_of_choices(),
+        value_loss_of_choices(),
+        actor_loss_of_choices(),
+    ]
+    np.testing.assert_allclose(extra[:3], parts, rtol=1e-5)
+    np.testing.assert_allclose(loss, sum(parts), rtol=1e-5)
+    found = chooser.diagnose(choices())
+    recorded = of_choices(OF_ALL[0])[:3].mean()
+    np.testing.assert_allclose(found["q_value"], recorded, rtol=1e-5)
+    expected = advantages_of_choices()[:3].mean()
+    np.testing.assert_allclose(found["advantage"], expected, rtol=1e-5)
+
+
+def test_an_update_for_a_discrete_action(chooser):
+    chooser.train(choices())
+    value = moved(value_loss_of_choices, VALUE)
+    logits = moved(lambda w: actor_loss_of_choices(w, value), LOGITS)
+    first = moved(lambda w: critic_loss_of_choices(w, value), OF_ALL[0])
+    for network, expected in (
+        (chooser._value_network, value),
+        (chooser._actor_network, logits),
+        (chooser._critic_networks[0], first),
+    ):
+        for variable, weight in zip(network.variables, expected.values(), strict=True):
+            np.testing.assert_allclose(variable, weight, rtol=1e-3, atol=1e-4)
+    observation = tf.constant(NOW, tf.float32)
+    greedy = chooser.policy.action(ts.restart(observation, batch_size=4)).action
+    best = (NOW @ logits["kernel"] + logits["bias"]).argmax(axis=1)
+    np.testing.assert_array_equal(greedy, best)
+
+
+def test_a_critic_has_a_value_for_each_discrete_action():
+    actor = networks.ActorDistributionNetwork(OBSERVATION, CHOICE)
+    critic = networks.ValueNetwork(OBSERVATION)
+    with pytest.raises(ValueError, match=r"inner dims \(3,\)"):
+        make(CHOICE, critic_network=critic, actor_network=actor)
 
 
 def test_losses_of_a_termination_a_truncation_and_a_boundary(agent):
@@ -249,6 +354,7 @@ def test_diagnose(agent):
             {"value_network": networks.ValueRnnNetwork(OBSERVATION)},
             "recurrent",
         ),
+        ({"action_spec": [CHOICE, ACTION]}, "action_spec: IQL expects one scalar"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):

@@ -1,4 +1,4 @@
-"""Conservative Q-learning on SAC (Kumar et al., 2020).
+"""Conservative Q-learning on SAC, and on double DQN (Kumar et al., 2020).
 
 >>> import keras
 >>> import tensorflow as tf

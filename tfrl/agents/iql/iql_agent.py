@@ -8,9 +8,10 @@ minimises, for each transition (s, a, r, s'),
     critics:  sum_i L(r + gamma * d * V(s') - Q_i(s, a))
 
 one after the other, where d is the environment's discount: 0 at a termination, 1 at a
-time limit. Every loss uses recorded actions only. Kostrikov et al.,
-"Offline reinforcement learning with implicit Q-learning" (2021, arXiv:2110.06169),
-equations 5 to 7.
+time limit. Every loss uses recorded actions only. If the action is discrete, the
+critics give the values of all actions, and the losses take that of the recorded one.
+Kostrikov et al., "Offline reinforcement learning with implicit Q-learning" (2021,
+arXiv:2110.06169), equations 5 to 7.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tfrl.agents import (
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import nest_utils, number_checks
@@ -58,7 +60,7 @@ class IqlLossInfo(NamedTuple):
 
 
 class IqlAgent(actor_critic.ActorCriticAgent):
-    """An IQL agent.
+    """An IQL agent, for continuous actions or for one discrete action.
 
     `train` returns each loss as it was before the update of its network.
     """
@@ -87,9 +89,12 @@ class IqlAgent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded float specs.
+          action_spec: A nest of bounded float specs, or one scalar bounded integer spec
+            with minimum 0.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
-            and actions to values `[B]`, such as a `CriticNetwork`.
+            and actions to values `[B]`, such as a `CriticNetwork`; for a discrete
+            action one that maps observations to the values of all actions `[B, A]`,
+            such as a `QNetwork`.
           value_network: A `Network` (or Keras layer) that maps observations to values
             `[B]`, such as a `ValueNetwork`.
           actor_network: A `Network` (or Keras layer) that maps observations to
@@ -114,8 +119,9 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             `reward_scale_factor`.
 
         Raises:
-          ValueError: An action is discrete or unbounded, the reward is not one scalar,
-            the networks' outputs do not match, or a number is out of range.
+          ValueError: An action is unbounded, or discrete and not the only one, the
+            reward is not one scalar, the networks' outputs do not match, or a number is
+            out of range.
           NotImplementedError: A network is recurrent.
         """
         td, common = options.from_settings(
@@ -126,7 +132,15 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             gamma=0.99,
         )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "IQL")
-        action_spec = checks.as_continuous_action_spec(action_spec, "IQL")
+        if any(map(tensor_spec.is_discrete, tf.nest.flatten(action_spec))):
+            action_spec = tensor_spec.from_spec(action_spec)
+            self._num_actions = checks.count_actions(
+                action_spec,
+                "IQL",
+                "train several actions with agents.BehavioralCloningAgent",
+            )
+        else:
+            action_spec = checks.as_continuous_action_spec(action_spec, "IQL")
         _check_numbers(expectile, inverse_temperature, max_weight)
         networks = actor_critic_networks.make_networks(
             time_step_spec,
@@ -139,6 +153,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
                 target_critic_network_2,
             ],
             without_target_actor=True,
+            critics_see_actions=self._num_actions is None,
             normalizer=common.observation_normalizer,
         )
         checks.check_gives_distributions(networks.actor, "IQL")
@@ -182,9 +197,10 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         self, data: transitions.Transitions, training: bool = False
     ) -> tf.Tensor:
         """Returns `min_i Q_i'(s, a) - V(s)`, `[B]`."""
-        targets = critics.all_values(
-            self._target_critic_networks, data.time_step, data.action
-        )
+        targets = [
+            self._values(critic, data.time_step, data.action)
+            for critic in self._target_critic_networks
+        ]
         value = critics.outputs(self._value_network, data.time_step, training)
         return tf.reduce_min(targets, axis=0) - value
 

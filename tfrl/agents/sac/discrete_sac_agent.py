@@ -53,9 +53,7 @@ from tfrl.agents import (
     updates,
 )
 from tfrl.agents.sac import sac_agent
-from tfrl.networks import utils as network_utils
 from tfrl.policies import greedy_policy
-from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -67,6 +65,8 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
     With the default `target_update_tau` of 1, the targets are copied from the critics
     in each update; 0.005 is usual.
     """
+
+    _num_actions: int
 
     def __init__(
         self,
@@ -132,7 +132,9 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         )
         time_step_spec = checks.as_time_step_spec(time_step_spec, "Discrete SAC")
         action_spec = tensor_spec.from_spec(action_spec)
-        self._num_actions = _count_actions(action_spec)
+        self._num_actions = checks.count_actions(
+            action_spec, "discrete SAC", "train continuous actions with agents.SacAgent"
+        )
         self._splitter = observation_and_action_constraint_splitter
         networks = actor_critic_networks.make_networks(
             self._seen(time_step_spec),
@@ -181,11 +183,6 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
         )
 
-    def _check_critic(self, critic: Any) -> None:
-        network_utils.check_single_floating_network_output(
-            critic.create_variables(), (self._num_actions,), label=critic.name
-        )
-
     def _seen(self, time_step: ts.TimeStep) -> ts.TimeStep:
         """Returns a time step, or its specs, with the part that networks see."""
         if self._splitter is None:
@@ -213,7 +210,7 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
             self._temperature.value(),
         )
         targets = batch.data.targets(next_values)
-        return self._regress(batch, targets, values_of=self._values)
+        return self._regress(batch, targets)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `sum_a pi(a|s) (alpha log pi(a|s) - min_i Q_i(s, a))`."""
@@ -246,9 +243,6 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         loss = self._temperature.loss(self._entropy(batch) + missing)
         return critics.mean(loss, batch), {}
 
-    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
-        return self._values(self._critic_networks[0], time_step, action)
-
     def _values(
         self,
         critic: Any,
@@ -256,18 +250,4 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         action: Any,
         training: bool = False,
     ) -> tf.Tensor:
-        """Returns a critic's values of the actions taken; see `critics.values`."""
-        (action,) = tf.nest.flatten(action)
-        outputs = critics.outputs(critic, self._seen(time_step), training)
-        return losses.action_value(outputs, action)
-
-
-def _count_actions(action_spec: Any) -> int:
-    """Returns the number of actions; raises a ValueError for another kind of spec."""
-    specs = tf.nest.flatten(action_spec)
-    if len(specs) != 1 or not tensor_spec.is_discrete(specs[0]):
-        raise ValueError(
-            "action_spec: discrete SAC expects one scalar integer action, got "
-            f"{action_spec}; train continuous actions with agents.SacAgent."
-        )
-    return policy_utils.get_num_actions_from_tensor_spec(specs[0])
+        return super()._values(critic, self._seen(time_step), action, training)

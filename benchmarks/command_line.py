@@ -27,11 +27,12 @@ from benchmarks import (
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
     *("sac", "td3", "crossq", "ppo", "pqn", "overlap", "predict"),
-    *("bandits", "pages", "atari", "jax", "service", "worker_failures", "gpu"),
+    *("bandits", "pages", "atari", "envpool", "jax", "service", "worker_failures"),
+    "gpu",
 )
 _ON_ALL_CORES = ("overlap", "service", "gpu")  # Their processes use several threads.
 _WORKERS = "benchmarks/workers"
-_ALONE = ("startup", "atari", "worker_failures")  # They have no contenders.
+_ALONE = ("startup", "atari", "envpool", "worker_failures")  # Without contenders.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -396,6 +396,19 @@ def test_an_agent_takes_the_legal_actions_of_a_task_alone():
         time_step = environment.step(action)
 
 
+def test_several_choices_are_chosen_one_by_one_or_numbered():
+    name = "envpool/RubiksCube-v0"
+    assert suites.find_action_space(name) == gymnasium.spaces.MultiDiscrete([6, 1, 3])
+    assert tfrl.DQN(name).environment.action_spec().maximum == 6 * 1 * 3 - 1
+    environment = load(name, 2)
+    environment.reset()
+    environment.step(np.array([[5, 0, 2], [0, 0, 0]]))
+    with pytest.raises(
+        ValueError, match=r"action: got \[0 1 0\] for member 1 of Rubiks"
+    ):
+        environment.step(np.array([[5, 0, 2], [0, 1, 0]]))
+
+
 def test_games_end_with_lives_and_have_signs_as_rewards_in_training_alone():
     for is_training in (True, False):
         game = suites.load("envpool/Breakout-v5", 1, is_training=is_training)

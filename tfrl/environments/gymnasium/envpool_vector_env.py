@@ -47,8 +47,8 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
       it has also terminated there. Where tasks see nothing of their limit, the pool
       gets a limit of one step more, and this class truncates, as it does where EnvPool
       ignores a limit.
-    - Spaces. float64 becomes float32, pictures `[C, H, W]` become `[H, W, C]`, and
-      bounds that mean "none" become infinite.
+    - Spaces. float64 becomes float32, pictures `[C, H, W]` become `[H, W, C]`, bounds
+      that mean "none" become infinite, and actions of integers `MultiDiscrete`.
     - Masks. A mask of legal actions in the info becomes a part of the observation.
     """
 
@@ -89,7 +89,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
         self.num_envs = num_envs
         self.render_mode = "rgb_array"
         self.single_observation_space = _as_space(observation_space)
-        self.single_action_space = _as_space(action_space)
+        self.single_action_space = _as_action_space(action_space)
         if self._has_mask:
             self.single_observation_space = gymnasium.spaces.Dict(
                 observation=self.single_observation_space,
@@ -264,6 +264,15 @@ def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
     return gymnasium.spaces.Box(low, high, dtype=space.dtype)
 
 
+def _as_action_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    """Returns the space of actions for users of tfrl, in which integers are choices."""
+    if isinstance(space, gymnasium.spaces.Box) and space.low.dtype.kind in "iu":
+        return gymnasium.spaces.MultiDiscrete(
+            space.high - space.low + 1, start=space.low
+        )
+    return _as_space(space)
+
+
 def _is_planes(space: gymnasium.Space[Any]) -> bool:
     """Whether observations are pictures `[C, H, W]`, as EnvPool makes most of them."""
     shape = space.shape
@@ -299,8 +308,8 @@ def _integer_bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any] | None:
     """Returns the least and the greatest action; None if they are not integers."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return space.start, space.start + space.n - 1
-    if isinstance(space, gymnasium.spaces.Box) and space.low.dtype.kind in "iu":
-        return space.low, space.high
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
     return None
 
 

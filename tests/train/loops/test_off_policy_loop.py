@@ -252,7 +252,7 @@ def test_a_checkpoint_with_a_pickled_position_begins_a_new_episode(
     expected = weights(before)
     pool.take_back()
     after, replay_buffer = make_loop()
-    with pytest.warns(RuntimeWarning, match=r"it is a pickle.* with a new episode"):
+    with pytest.warns(RuntimeWarning, match=r"begins with b'.x80.* with a new episode"):
         tf.train.Checkpoint(**after.checkpoint_items()).read(path)
     assert not (tmp_path / "created").exists()
     assert_equal_weights(expected, weights(after))

@@ -27,7 +27,7 @@ class Panel(NamedTuple):
     curves: Mapping[str, Sequence[Curve]]
 
 
-class Ground(NamedTuple):
+class Theme(NamedTuple):
     """The colours of a light or a dark page."""
 
     ink: str
@@ -36,23 +36,23 @@ class Ground(NamedTuple):
 
 
 # The files of the picture, by their names.
-GROUNDS = {
-    "time_to_score": Ground(
+THEMES = {
+    "time_to_score": Theme(
         "#1f2328", "#d1d9e0", ("#d1571b", "#f0a07c", "#1f6feb", "#6e7781")
     ),
-    "time_to_score_dark": Ground(
+    "time_to_score_dark": Theme(
         "#e6edf3", "#3d444d", ("#ff8c5a", "#b35f3b", "#58a6ff", "#9198a1")
     ),
 }
 
 
-def draw(panels: Sequence[Panel], ground: Ground) -> Figure:
-    """Draws a panel beside the other, with a line for each run and a dot at its end."""
+def draw(panels: Sequence[Panel], theme: Theme) -> Figure:
+    """Draws the panels side by side, with a line for each run and a mark at its end."""
     from matplotlib import figure
 
     made = figure.Figure(figsize=(9.6, 3.3), layout="constrained")
     for axes, panel in zip(made.subplots(1, len(panels)), panels, strict=True):
-        _draw(axes, panel, ground)
+        _draw(axes, panel, theme)
     handles, labels = made.axes[0].get_legend_handles_labels()
     made.legend(
         handles,
@@ -60,14 +60,14 @@ def draw(panels: Sequence[Panel], ground: Ground) -> Figure:
         loc="outside lower center",
         ncols=len(labels),
         frameon=False,
-        labelcolor=ground.ink,
+        labelcolor=theme.ink,
     )
     return made
 
 
-def _draw(axes: Axes, panel: Panel, ground: Ground) -> None:
-    axes.axhline(panel.score, color=ground.faint, linewidth=1, linestyle="--")
-    for (title, curves), colour in zip(panel.curves.items(), ground.lines, strict=True):
+def _draw(axes: Axes, panel: Panel, theme: Theme) -> None:
+    axes.axhline(panel.score, color=theme.faint, linewidth=1, linestyle="--")
+    for (title, curves), colour in zip(panel.curves.items(), theme.lines, strict=True):
         for number, curve in enumerate(filter(None, curves)):
             seconds, returns = zip(*curve, strict=True)
             label = title if number == 0 else None
@@ -80,18 +80,18 @@ def _draw(axes: Axes, panel: Panel, ground: Ground) -> None:
                 marker="o" if is_solved else "x",
                 markersize=6,
             )
-    axes.set_title(panel.title, color=ground.ink, fontsize=11)
-    axes.set_xlabel("processor seconds from the start of the program", color=ground.ink)
-    axes.set_ylabel("greedy return", color=ground.ink)
+    axes.set_title(panel.title, color=theme.ink, fontsize=11)
+    axes.set_xlabel("processor seconds from the start of the program", color=theme.ink)
+    axes.set_ylabel("greedy return", color=theme.ink)
     axes.set_xlim(left=0)
-    axes.tick_params(colors=ground.ink)
+    axes.tick_params(colors=theme.ink)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(ground.faint)
+        spine.set_color(theme.faint)
 
 
 def save(figure: Figure, path: pathlib.Path) -> None:
-    """Writes a picture without a ground of its own, and without a date."""
+    """Writes a picture with a transparent background, and without a date."""
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "tfrl", "svg.fonttype": "path"}):

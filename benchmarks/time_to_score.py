@@ -334,8 +334,8 @@ def draw(rows: Sequence[Mapping[str, str]]) -> None:
             if column.system != "sbx"
         }
         panels.append(time_pictures.Panel(problem.title, problem.score, lines))
-    for name, ground in time_pictures.GROUNDS.items():
-        figure = time_pictures.draw(panels, ground)
+    for name, theme in time_pictures.THEMES.items():
+        figure = time_pictures.draw(panels, theme)
         time_pictures.save(figure, PAGE.parent / "pictures" / f"{name}.svg")
 
 

@@ -12,8 +12,8 @@ CURVES = {
 
 def test_each_run_is_a_line_with_a_mark_that_says_how_it_ended(tmp_path):
     panel = time_pictures.Panel("DQN, CartPole-v1", 475.0, CURVES)
-    for ground in time_pictures.GROUNDS.values():
-        figure = time_pictures.draw([panel, panel], ground)
+    for theme in time_pictures.THEMES.values():
+        figure = time_pictures.draw([panel, panel], theme)
         axes = figure.axes[1]
         score, *lines = axes.get_lines()
         assert list(score.get_ydata()) == [475.0, 475.0]
@@ -23,6 +23,6 @@ def test_each_run_is_a_line_with_a_mark_that_says_how_it_ended(tmp_path):
         assert marks == [("o", 3.0), ("o", 4.0), ("o", 20.0), ("x", 90.0)]
     paths = [tmp_path / name for name in ("one.svg", "two.svg")]
     for path in paths:
-        time_pictures.save(time_pictures.draw([panel, panel], ground), path)
+        time_pictures.save(time_pictures.draw([panel, panel], theme), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert b"<svg" in paths[0].read_bytes()

@@ -257,9 +257,10 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         """Begins a step on a thread of its own; see `TFEnvironment`."""
         flat = tf_environment.flatten(action, self._action_spec, self._batch_size)
         spec = tf.TensorSpec([], tf.int64)
-        return host_calls.call(self._py_send, flat, [spec], self._channel, name="send")[
-            0
-        ]
+        (begun,) = host_calls.call(
+            self._py_send, flat, [spec], self._channel, name="send"
+        )
+        return begun
 
     def receive(self, worked: tf.Tensor) -> ts.TimeStep:
         """Waits for the step that `send` began; see `TFEnvironment`."""

@@ -374,8 +374,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
         Args:
           frames: The frames `[steps, B, ...]`; () for none.
-          sent: What `TFEnvironment.send` returned, if a step runs meanwhile. As a part
-            of the number of updates it makes them a loop that begins after it.
+          sent: The 0 that `TFEnvironment.send` returned, if a step runs meanwhile. It
+            is added to the number of updates, so XLA begins these after the step.
         """
 
         def add(i: tf.Tensor, added: tf.Tensor) -> tuple[tf.Tensor]:

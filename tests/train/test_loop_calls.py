@@ -238,6 +238,19 @@ def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments, forks):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", [[], ["compiled"], ["overlap"]])
+def test_two_interrupts_end_a_loop_whose_pool_hangs(how, forks):
+    pytest.importorskip("envpool")
+    with started(forks, "pool", *how) as (fork, _):
+        os.kill(fork.pid, signal.SIGINT)
+        first = "SIGINT: waiting for step "
+        fork.wait_for(lambda: first in fork.errors)
+        ended = fork.end(signal.SIGINT)
+        assert "CartPole-v1 does not return" in ended.errors
+        assert ended.code == 130
+
+
+@pytest.mark.slow
 def test_two_terminations_end_a_run_and_its_worker(forks):
     with started(forks, "run") as (fork, worker):
         assert worker != fork.pid

@@ -1,9 +1,12 @@
 """Trains with an environment whose step hangs, after a line on standard output.
 
 With the argument "loop", a loop is called directly. With "run", a `Run` calls it, and
-the environment is in another process, whose number is in that line.
+the environment is in another process, whose number is in that line. With "pool", the
+environment is a pool of EnvPool, which waits in C. A second argument "compiled"
+compiles the loop, and "overlap" lets the pool step while the updates run.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -15,12 +18,16 @@ import numpy as np
 
 from tfrl import testing, train
 from tfrl.agents import DqnAgent
-from tfrl.environments import parallel_py_environment, tf_py_environment
+from tfrl.environments import (
+    parallel_py_environment,
+    suite_envpool,
+    tf_py_environment,
+)
 from tfrl.networks import QNetwork
 from tfrl.replay_buffers import TFUniformReplayBuffer
 from tfrl.specs import array_spec
 
-MODE, COMPILED = sys.argv[1], sys.argv[2:] == ["compiled"]
+MODE, HOW = sys.argv[1], sys.argv[2:]
 
 # A process that was started in the background ignores it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,9 +48,36 @@ class Hanging(testing.CountingEnvironment):
         return super()._step(action)
 
 
+def hanging_pool():
+    """Returns a pool whose step number 300 waits in C, without Python's lock."""
+    made = suite_envpool.load("CartPole-v1", 2)
+    made.seed(0)
+    made.reset()
+    vector = made.gym
+    pool, steps = vector._pool, iter(range(1_000_000))
+
+    class Waiting:
+        def __getattr__(self, name):
+            return getattr(pool, name)
+
+        def step(self, actions):
+            if next(steps) == 300:
+                print("hanging", os.getpid(), flush=True)
+                # No signal ends this wait, as none ends EnvPool's.
+                mutex = ctypes.create_string_buffer(64)
+                for _ in range(2):
+                    ctypes.CDLL(None).pthread_mutex_lock(mutex)
+            return pool.step(actions)
+
+    vector._pool = Waiting()
+    return made
+
+
 def main():
     if MODE == "run":
         made = parallel_py_environment.ParallelPyEnvironment([Hanging])
+    elif MODE == "pool":
+        made = hanging_pool()
     else:
         made = Hanging()
     environment = tf_py_environment.TFPyEnvironment(made)
@@ -57,12 +91,13 @@ def main():
     loop = train.OffPolicyLoop(
         environment,
         agent,
-        TFUniformReplayBuffer(agent.collect_data_spec, 1, 1000),
+        TFUniformReplayBuffer(agent.collect_data_spec, environment.batch_size, 1000),
         initial_collect_steps=10,
         seed=0,
-        jit_compile=COMPILED,
+        jit_compile="compiled" in HOW,
+        overlap="overlap" in HOW,
     )
-    if MODE == "loop":
+    if MODE != "run":
         loop.run(100_000_000)
     else:
         directory = train.RunDirectory(tempfile.mkdtemp(), {})

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -115,9 +116,14 @@ class Fork:
         """Sends a signal, unless it is 0, and waits for the end."""
         os.kill(self.pid, number)
         deadline = time.monotonic() + 280
-        while (code := self._ask(poll=self.pid)) is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        try:
+            while (code := self._ask(poll=self.pid)) is None:
+                assert time.monotonic() < deadline, self._ended(None)
+                time.sleep(0.01)
+        except BaseException:
+            # A fork that goes on would make the next tests late, too.
+            os.kill(self.pid, signal.SIGKILL)
+            raise
         return self._ended(code)
 
     def _ended(self, code):

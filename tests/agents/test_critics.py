@@ -37,13 +37,18 @@ def test_the_values_of_an_ensemble_have_the_critics_first(shape):
     )
 
 
+class Ten(keras.regularizers.Regularizer):
+    def __call__(self, kernel):
+        return 10.0
+
+
 def test_a_mean_counts_masked_transitions_as_zero():
     valid = tf.constant([True, False, True])
     data = transitions.Transitions(
         steps(3), (), steps(3), tf.zeros([3]), tf.zeros([3]), valid
     )
     batch = updates.Batch(data, tf.constant([2.0, 1.0, 1.0]), training=True)
-    layer = keras.layers.Dense(1, kernel_regularizer=lambda kernel: 10.0)
+    layer = keras.layers.Dense(1, kernel_regularizer=Ten())
     layer.build([None, 2])
     loss = tf.constant([1.0, np.nan, 4.0])
     np.testing.assert_allclose(critics.mean(loss, batch), (2 * 1 + 4) / 3)

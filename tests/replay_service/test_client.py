@@ -437,4 +437,4 @@ def test_a_priority_that_is_no_number_is_named(client):
     with pytest.raises(ValueError, match="updates: got the priority None for key 1"):
         client.mutate_priorities("any", {1: None})
     with pytest.raises(TypeError, match=r"updates: got .*, expected a number for each"):
-        client.mutate_priorities("any", {1: np.array([2.0])})
+        client.mutate_priorities("any", {1: np.array([2.0, 3.0])})

@@ -68,7 +68,7 @@ def test_moving_averages_are_those_of_a_loop(data, x, mask):
             mask=tf.constant(mask[part]),
         )
         for moments, values in zip(expected, rows, strict=True):
-            kept = np.float64(values[part][mask[part]])
+            kept = values[part][mask[part]].astype(np.float64)
             if len(kept):
                 deviations = kept - moments[0]
                 moments[1] += rate * (np.mean(deviations**2, 0) - moments[1])

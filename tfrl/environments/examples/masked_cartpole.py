@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import gymnasium
 import numpy as np
+from gymnasium.envs import classic_control
 
 _SHOWN = [0, 2]
 
 
 class MaskedCartPoleEnv(gymnasium.ObservationWrapper):
     """CartPole that shows the cart's position and the pole's angle alone."""
+
+    # Gymnasium 1.3 reads it from the class.
+    metadata = classic_control.CartPoleEnv.metadata
 
     def __init__(self, render_mode: str | None = None) -> None:
         """Creates the environment.

@@ -43,6 +43,7 @@ from .algorithms.impala import IMPALA as IMPALA
 from .algorithms.learning import load as load
 from .algorithms.mpo import DMPO as DMPO
 from .algorithms.mpo import MPO as MPO
+from .algorithms.mrq import MRQ as MRQ
 from .algorithms.offline import BC as BC
 from .algorithms.offline import CQL as CQL
 from .algorithms.offline import EDAC as EDAC

@@ -145,6 +145,12 @@ class Parts:
         layers = {"fc_layer_params": self.layers}
         return self._make(network, self.specs, *sizes, seed=1, **layers, **kwargs)
 
+    def embedded(self):
+        """MR.Q's networks."""
+        return agents.mrq.make_networks(
+            *self.specs, hidden_size=self.layers[0], seed=self.seed
+        )
+
     def _make(self, network, *args, seed=0, **kwargs):
         layers, combiner = preprocessing.default_preprocessing(self.specs[0])
         return network(
@@ -231,6 +237,8 @@ _NOTHING = "train only counts"
 _SAC = _always(greedy_eval=True, target_update_tau=0.5)
 # Some corrections of batch renormalization from the second update on.
 _RENORMED = functools.partial(bodies.batch_renormed, warm_up=1)
+# A copy in every update, and sequences as long as those of other agents.
+_SHORT_PERIODS = {"target_update_period": 1, "horizon": 1, "n_step_update": 1}
 _MPO = _always(target_update_tau=0.5, target_update_period=1, num_samples=3)
 
 KINDS = {
@@ -444,6 +452,12 @@ KINDS = {
         FORCE,
         _MPO,
     ),
+    "MrqAgent": Kind(
+        agents.MrqAgent, lambda p: p.embedded(), 3, FORCE, _always(**_SHORT_PERIODS)
+    ),
+    "MrqAgent-discrete": Kind(
+        agents.MrqAgent, lambda p: p.embedded(), 3, CHOICE, _always(**_SHORT_PERIODS)
+    ),
     "QtOptAgent": Kind(
         agents.QtOptAgent,
         lambda p: [p.critic()],
@@ -554,6 +568,7 @@ FAMILIES = (
     "Td3Agent",
     "SacAgent",
     "MpoAgent",
+    "MrqAgent",
     "BehavioralCloningAgent",
     "IqlAgent",
 )

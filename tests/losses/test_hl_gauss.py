@@ -62,5 +62,8 @@ def test_wrong_numbers_and_shapes_are_refused():
             HlGauss(low, high, num_bins, smoothing)
     with pytest.raises(ValueError, match="one_logit"):
         LOSS(tf.zeros([3]), tf.zeros([10]))
+    for wrong in (1, 6):  # Neither is broadcast.
+        with pytest.raises(ValueError, match="bins"):
+            LOSS(tf.zeros([3]), tf.zeros([3, wrong]))
     with pytest.raises(ValueError, match="bins"):
         LOSS.value(tf.zeros([3, 9]))

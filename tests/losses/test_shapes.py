@@ -147,6 +147,26 @@ CASES = {
         {"z_p": "BM", "p": "BM", "z_q": "N"},
         also={"z_p": ["1M"], "z_q": ["1", "M", "1N"]},
     ),
+    "lap_priorities": Case({"td_errors": "B"}, wrong={"td_errors": ["", "BT"]}),
+    "latent_rollout_losses": Case(
+        {
+            "predicted_states": "BTD",
+            "one_logit": "BTK",
+            "predicted_ends": "BT",
+            "states": "BTD",
+            "rewards": "BT",
+            "ends": "BT",
+        },
+        lambda predicted_states, one_logit, predicted_ends, states, rewards, ends: (
+            losses.latent_rollout_losses(
+                (predicted_states, one_logit, predicted_ends),
+                (states, rewards, ends),
+                losses.TwoHot(-2.0, 2.0, SIZES["K"]),
+            )
+        ),
+        # tests/losses/test_two_hot.py has another number of bins.
+        wrong={"one_logit": ["BK", "BTKK"]},
+    ),
     "leaky_vtrace": Case(
         {**VALUES, "log_rhos": "TB", **RATES, "clip_rho": "", "alpha": ""},
         also={"lambda_": [""]},

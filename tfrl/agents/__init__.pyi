@@ -8,6 +8,7 @@ from . import ddpg as ddpg
 from . import dqn as dqn
 from . import iql as iql
 from . import mpo as mpo
+from . import mrq as mrq
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
 from . import on_policy as on_policy
@@ -35,6 +36,7 @@ from .dqn import R2d2Agent as R2d2Agent
 from .iql import IqlAgent as IqlAgent
 from .mpo import DmpoAgent as DmpoAgent
 from .mpo import MpoAgent as MpoAgent
+from .mrq import MrqAgent as MrqAgent
 from .on_policy import A2CAgent as A2CAgent
 from .on_policy import ImpalaAgent as ImpalaAgent
 from .on_policy import PqnAgent as PqnAgent

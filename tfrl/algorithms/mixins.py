@@ -190,10 +190,10 @@ class ActorCriticRates(algorithm.Algorithm):
 
 
 class WeightDecay(ActorCriticRates):
-    """AdamW in place of Adam, for actor and critics."""
+    """AdamW in place of Adam, for the networks."""
 
     weight_decay: float = field(
-        "Weight decay of the actor's and critics' AdamW; 0: Adam.", FROM_0, default=0.0
+        "Weight decay of the networks' AdamW; 0: Adam.", FROM_0, default=0.0
     )
 
     def adam_arguments(self) -> dict[str, float]:

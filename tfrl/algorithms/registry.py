@@ -41,6 +41,7 @@ CLASSES = {
     "crossq": ("sac", "CrossQ"),
     "discrete_sac": ("sac", "DiscreteSAC"),
     "qt_opt": ("qt_opt", "QtOpt"),
+    "mrq": ("mrq", "MRQ"),
     "mpo": ("mpo", "MPO"),
     "dmpo": ("mpo", "DMPO"),
     "iql": ("offline", "IQL"),

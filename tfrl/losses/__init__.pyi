@@ -4,6 +4,7 @@ from . import discounting as discounting
 from . import distributional as distributional
 from . import elementwise as elementwise
 from . import hl_gauss as hl_gauss
+from . import latent_rollouts as latent_rollouts
 from . import mpo as mpo
 from . import mpo_module as mpo_module
 from . import munchausen as munchausen
@@ -15,6 +16,7 @@ from . import returns as returns
 from . import sac as sac
 from . import sequences as sequences
 from . import td as td
+from . import two_hot as two_hot
 from . import v_trace as v_trace
 from . import value_rescaling as value_rescaling
 from .aggregation import AggregatedLosses as AggregatedLosses
@@ -41,6 +43,7 @@ from .elementwise import huber as huber
 from .elementwise import huber_loss as huber_loss
 from .elementwise import squared_loss as squared_loss
 from .hl_gauss import HlGauss as HlGauss
+from .latent_rollouts import latent_rollout_losses as latent_rollout_losses
 from .mpo import dual_of as dual_of
 from .mpo import kl_dual_loss as kl_dual_loss
 from .mpo import kl_of_means as kl_of_means
@@ -92,10 +95,12 @@ from .sac import truncated_mixture as truncated_mixture
 from .td import action_value as action_value
 from .td import best_action_value as best_action_value
 from .td import double_q_learning as double_q_learning
+from .td import lap_priorities as lap_priorities
 from .td import largest_error as largest_error
 from .td import sequence_priorities as sequence_priorities
 from .td import td_error as td_error
 from .td import td_target as td_target
+from .two_hot import TwoHot as TwoHot
 from .v_trace import VTraceReturns as VTraceReturns
 from .v_trace import leaky_vtrace as leaky_vtrace
 from .v_trace import vtrace as vtrace

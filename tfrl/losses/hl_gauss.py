@@ -65,6 +65,7 @@ class HlGauss:
         """
         target, logits = tf.convert_to_tensor(target), tf.convert_to_tensor(logits)
         check_same_shape(target=target, one_logit=logits.shape[:-1])
+        self._check_bins(logits)
         return tf.nn.softmax_cross_entropy_with_logits(
             labels=self.probabilities(target), logits=logits
         )
@@ -102,7 +103,7 @@ class HlGauss:
           ValueError: The number of logits is not `num_bins`.
         """
         logits = tf.convert_to_tensor(logits)
-        check_same_shape(logits=logits.shape[-1:], bins=tf.TensorShape([self.num_bins]))
+        self._check_bins(logits)
         half = (self.high - self.low) / self.num_bins / 2
         centers = tf.linspace(self.low + half, self.high - half, self.num_bins)
         weighted = tf.nn.softmax(logits) * tf.cast(centers, logits.dtype)
@@ -113,3 +114,7 @@ class HlGauss:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the losses, and the targets minus the predicted values, `[...]`."""
         return self(target, logits), target - self.value(logits)
+
+    def _check_bins(self, logits: tf.Tensor) -> None:
+        """Raises a ValueError unless there is a logit for each bin."""
+        check_same_shape(logits=logits.shape[-1:], bins=tf.TensorShape([self.num_bins]))

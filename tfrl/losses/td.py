@@ -110,6 +110,24 @@ def sequence_priorities(td_errors: types.TensorLike, eta: float = 0.9) -> tf.Ten
     return eta * largest + (1 - eta) * tf.reduce_mean(sizes, axis=time)
 
 
+def lap_priorities(td_errors: types.TensorLike) -> tf.Tensor:
+    """Returns `max(|delta|, 1)`, the priorities `[B]` of transitions.
+
+    Fujimoto, Meger and Precup, "An equivalence between loss functions and non-uniform
+    sampling in experience replay" (2020, arXiv:2007.06049), algorithm 1, LAP: the loss
+    is Huber's, without importance weights, and the priorities have the exponent 0.4.
+
+    Args:
+      td_errors: The TD errors, `[B]`.
+
+    Raises:
+      ValueError: The rank of the errors is not 1.
+    """
+    sizes = tf.abs(td_errors)
+    check_ranks((1,), td_errors=sizes)
+    return tf.maximum(sizes, 1.0)
+
+
 def action_value(q: types.TensorLike, a: types.TensorLike) -> tf.Tensor:
     """Returns `q(a)`, the values of the given actions.
 

@@ -56,7 +56,7 @@ class CriticEnsembleNetwork(network.Network):
 
         Args:
           input_tensor_spec: A pair: the nest of observation specs and the nest of
-            action specs.
+            action specs, which may be empty.
           num_critics: The number `N` of critics.
           num_quantiles: The number `M` of quantiles; None predicts values.
           fc_layer_params: The units of the dense layers of each critic.
@@ -107,7 +107,9 @@ class CriticEnsembleNetwork(network.Network):
         self._encoder = encoding_network.EncodingNetwork(
             input_tensor_spec,
             preprocessing_layers=encoders,
-            preprocessing_combiner=critic_network.concatenation(dtype),
+            preprocessing_combiner=(
+                critic_network.concatenation(dtype) if encoders[1] else None
+            ),
             dtype=dtype,
             seed=seeds(),
         )

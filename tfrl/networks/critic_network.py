@@ -182,10 +182,11 @@ def encoders(
     seeds: seeding.SeedStream,
     observation_dropout_layer_params: Sequence[Any] | None = None,
     action_dropout_layer_params: Sequence[Any] | None = None,
-) -> tuple[network.Network, network.Network]:
+) -> tuple[network.Network, network.Network | tuple[()]]:
     """Makes the encoders of the observations and of the actions of a critic.
 
-    Takes the arguments of `CriticNetwork`. Several actions are concatenated.
+    Takes the arguments of `CriticNetwork`. Several actions are concatenated; an empty
+    nest of actions has no encoder.
 
     Raises:
       ValueError: If `input_tensor_spec` is not a pair.
@@ -197,18 +198,21 @@ def encoders(
         "dtype": dtype,
     }
     flat_actions = tf.nest.flatten(action_spec)
+    of_observations = encoding_network.EncodingNetwork(
+        observation_spec,
+        preprocessing_layers=preprocessing_layers,
+        preprocessing_combiner=preprocessing_combiner,
+        conv_layer_params=observation_conv_layer_params,
+        fc_layer_params=observation_fc_layer_params,
+        dropout_layer_params=observation_dropout_layer_params,
+        seed=seeds(),
+        name="observation_encoder",
+        **common,
+    )
+    if not flat_actions:
+        return of_observations, ()
     return (
-        encoding_network.EncodingNetwork(
-            observation_spec,
-            preprocessing_layers=preprocessing_layers,
-            preprocessing_combiner=preprocessing_combiner,
-            conv_layer_params=observation_conv_layer_params,
-            fc_layer_params=observation_fc_layer_params,
-            dropout_layer_params=observation_dropout_layer_params,
-            seed=seeds(),
-            name="observation_encoder",
-            **common,
-        ),
+        of_observations,
         encoding_network.EncodingNetwork(
             action_spec,
             preprocessing_layers=tf.nest.map_structure(

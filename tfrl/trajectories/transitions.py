@@ -174,7 +174,7 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
         discount = masking.masked(frame.discount, exists)
     else:
         frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
-        inside = _inside_episode(trajectory)
+        inside = inside_episode(trajectory)
         dtype = accelerators.index_dtype()
         num_steps = tf.reduce_sum(tf.cast(inside, dtype), axis=1)
         end = tf.nest.map_structure(
@@ -231,7 +231,7 @@ def experience_to_transitions(
     return tf.nest.map_structure(lambda t: composite.squeeze(t, 1), transitions)
 
 
-def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
+def inside_episode(trajectory: Trajectory) -> tf.Tensor:
     """Returns whether step `t` is taken in the episode of frame 0, bool `[B, T - 1]`.
 
     Each row is True up to the first boundary or cut, and False from there on.

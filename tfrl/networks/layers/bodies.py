@@ -70,6 +70,24 @@ def layer_normed(
     return layers
 
 
+def layer_normed_before(
+    sizes: Sequence[int], dense: Dense, activation_fn: Any, dtype: Any = None
+) -> list[keras.layers.Layer]:
+    """Makes dense layers, with a normalization without weights before each activation.
+
+    Fujimoto et al., "Towards general-purpose model-free reinforcement learning" (2025,
+    arXiv:2501.16142), appendix B. The arguments are as for `batch_renormed`.
+    """
+    layers = []
+    for units in sizes:
+        norm = keras.layers.LayerNormalization(
+            epsilon=1e-5, center=False, scale=False, dtype=dtype
+        )
+        activation = keras.layers.Activation(activation_fn, dtype=dtype)
+        layers += [dense(units), norm, activation]
+    return layers
+
+
 @keras.saving.register_keras_serializable("tfrl")
 class Residual(recorded_layer.RecordedLayer):
     """Adds the output of layers, called in turn, to their input."""

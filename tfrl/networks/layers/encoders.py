@@ -20,11 +20,13 @@ from tfrl.utils import actions
 _LEAST_SIDE = 5
 # The widest range of an image's integers. Wider integers are numbers.
 _WIDEST = 2**16 - 1
+# The shortest side of an image for which the networks of Atari's agents are.
+LARGE_SIDE = 36
 # The convolutions for images whose shorter side has at least so many pixels. The first
 # ones are from Mnih et al., "Human-level control through deep reinforcement learning"
 # (2015).
 _DEFAULTS = (
-    (36, ((32, 8, 4), (64, 4, 2), (64, 3, 1))),
+    (LARGE_SIDE, ((32, 8, 4), (64, 4, 2), (64, 3, 1))),
     (20, ((32, 4, 2), (64, 4, 2), (64, 3, 1))),
     (_LEAST_SIDE, ((16, 3, 1), (32, 3, 1))),
 )
@@ -224,6 +226,22 @@ def has_images(
       conv_layer_params: As for `observation_encoder`, with the same errors.
     """
     return bool(_convolved(tensor_spec.from_spec(observation_spec), conv_layer_params))
+
+
+def image_axes(spec: tf.TensorSpec) -> tuple[int, int] | None:
+    """Returns the axes of an image's height and width, from the last one, as -3 and -2.
+
+    Args:
+      spec: The spec of one array of an observation.
+
+    Returns:
+      The axes; None if `observation_encoder` does not take it for an image.
+    """
+    frame = _frame(spec)
+    if frame is None or not _is_image(spec, frame):
+        return None
+    shape = spec.shape.as_list()
+    return (-2, -1) if len(shape) == 2 or _is_channels_first(shape) else (-3, -2)
 
 
 def _convolved(

@@ -64,6 +64,8 @@ AGENTS = {
     "tqc_hindsight": "tqc --env=FetchReach-v4",
     "crossq": "crossq",
     "discrete_sac": "discrete_sac",
+    "mrq": "mrq",
+    "mrq_discrete": "mrq --env=CartPole-v1",
     "qt_opt": "qt_opt",
     "mpo": "mpo",
     "dmpo": "dmpo",
@@ -92,6 +94,7 @@ LAYERS = (
 )
 TINY = {
     **dict.fromkeys(LAYERS, (8,)),
+    "hidden_size": 8,
     "num_envs": 2,
     "num_iterations": 100,
     "encoding_iterations": 2,

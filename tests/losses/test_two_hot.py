@@ -1,0 +1,74 @@
+"""Two-hot probabilities of bins, against NumPy's interpolation in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import special
+
+from tfrl.losses import TwoHot
+
+LOSS = TwoHot(-3.0, 3.0, 7)
+BINS = np.array([-(np.e**3), -(np.e**2), -np.e, -1, np.e, np.e**2, np.e**3])
+BINS = np.where(BINS < 0, BINS + 1, BINS - 1)
+# On a bin, between bins, and beyond the last ones.
+TARGETS = np.array([0.0, np.e - 1, 0.5, -1.2, 10.0, 40.0, -99.0])
+
+
+def test_the_bins_are_powers_of_e():
+    np.testing.assert_allclose(LOSS.bins, BINS, rtol=1e-6)
+    assert LOSS.bins.dtype == np.float32
+
+
+def test_a_target_is_the_mean_of_at_most_two_bins():
+    found = LOSS.probabilities(tf.constant(TARGETS, tf.float32)).numpy()
+    # Column k of the identity is 1 at bin k, and is interpolated between the bins.
+    rows = [np.interp(TARGETS, BINS, column) for column in np.eye(7)]
+    np.testing.assert_allclose(found, np.transpose(rows), atol=1e-6)
+    assert ((found > 0).sum(axis=-1) <= 2).all()
+    clipped = np.clip(TARGETS, BINS[0], BINS[-1])
+    np.testing.assert_allclose(found @ BINS, clipped, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_the_loss_is_the_cross_entropy(jit):
+    logits = np.random.default_rng(0).normal(size=(7, 7))
+    found = tf.function(LOSS, jit_compile=jit)(
+        tf.constant(TARGETS, tf.float32), tf.constant(logits, tf.float32)
+    )
+    rows = np.transpose([np.interp(TARGETS, BINS, column) for column in np.eye(7)])
+    expected = -np.sum(rows * special.log_softmax(logits, -1), -1)
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+
+
+def test_only_predictions_get_a_gradient():
+    target, logits = tf.constant([[0.3]]), tf.zeros([1, 1, 7])
+    with tf.GradientTape() as tape:
+        tape.watch([target, logits])
+        loss = LOSS(target, logits)
+    of_target, of_logits = tape.gradient(loss, [target, logits])
+    assert of_target is None
+    np.testing.assert_allclose(
+        of_logits, 1 / 7 - LOSS.probabilities(target).numpy(), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("num_bins", [64, 65, 255])
+def test_equal_logits_have_the_value_0_though_the_bins_are_large(num_bins):
+    loss = TwoHot(-20.0, 20.0, num_bins)
+    assert loss.value(tf.ones([2, num_bins])).numpy().tolist() == [0.0, 0.0]
+    logits = tf.constant(np.random.default_rng(1).normal(size=[3, num_bins]))
+    expected = special.softmax(logits, -1) @ loss.bins.astype(np.float64)
+    np.testing.assert_allclose(loss.value(logits), expected, rtol=1e-6)
+
+
+def test_wrong_numbers_and_shapes_are_refused():
+    for low, high, num_bins in ((1.0, 1.0, 5), (0.0, 1.0, 1)):
+        with pytest.raises(ValueError, match="low < high and at least 2 bins"):
+            TwoHot(low, high, num_bins)
+    with pytest.raises(ValueError, match="one_logit"):
+        LOSS(tf.zeros([2]), tf.zeros([3, 7]))
+    for wrong in (1, 6):  # Neither is broadcast.
+        with pytest.raises(ValueError, match="bins"):
+            LOSS(tf.zeros([3]), tf.zeros([3, wrong]))
+    with pytest.raises(ValueError, match="bins"):
+        LOSS.value(tf.zeros([2, 6]))

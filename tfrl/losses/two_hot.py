@@ -1,0 +1,120 @@
+"""Numbers as distributions over unevenly spaced bins, trained by a cross entropy.
+
+Hafner et al., "Mastering diverse domains through world models" (2023,
+arXiv:2301.04104), equations 9 and 10.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.losses.shapes import check_same_shape
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoHot:
+    """The loss of networks that predict a number by the logits of bins.
+
+    The bins are numbers `b_k = symexp(x_k)` for evenly spaced `x_k`, with `symexp(x) =
+    sign(x) (exp(|x|) - 1)`, so that they are dense near 0 and reach far.
+
+    Attributes:
+      low: The first `x`; the first bin is `symexp(low)`.
+      high: The last `x`.
+      num_bins: The number `K` of bins.
+    """
+
+    low: float
+    high: float
+    num_bins: int
+
+    def __post_init__(self) -> None:
+        """Checks the numbers."""
+        if not (self.low < self.high and self.num_bins >= 2):
+            raise ValueError(
+                "TwoHot: expected low < high and at least 2 bins, got "
+                f"low={self.low}, high={self.high} and num_bins={self.num_bins}; -10, "
+                "10 and 65 are usual."
+            )
+
+    @property
+    def bins(self) -> np.ndarray:
+        """The bins, float32 `[K]`, in ascending order."""
+        evenly = np.linspace(self.low, self.high, self.num_bins)
+        return (np.sign(evenly) * np.expm1(np.abs(evenly))).astype(np.float32)
+
+    def probabilities(self, target: types.TensorLike) -> tf.Tensor:
+        """Returns the weights of the two bins next to a target, whose mean it is.
+
+        Targets beyond the bins are clipped to the first or the last.
+
+        Args:
+          target: The targets, `[...]`.
+
+        Returns:
+          The probabilities, `[..., K]`, without a gradient.
+        """
+        bins = tf.constant(self.bins)
+        target = tf.convert_to_tensor(target, tf.float32)[..., tf.newaxis]
+        # The share of the way from each bin to the next one that lies below the target.
+        passed = (target - bins[:-1]) / (bins[1:] - bins[:-1])
+        passed = tf.clip_by_value(passed, 0.0, 1.0)
+        passed = tf.concat(
+            [tf.ones_like(target), passed, tf.zeros_like(target)], axis=-1
+        )
+        return tf.stop_gradient(passed[..., :-1] - passed[..., 1:])
+
+    def __call__(self, target: types.TensorLike, logits: types.TensorLike) -> tf.Tensor:
+        """Returns `-sum_k p_k(target) log softmax(logits)_k`.
+
+        Args:
+          target: The targets, `[...]`, which get no gradient.
+          logits: The predictions, `[..., K]`.
+
+        Returns:
+          The losses, `[...]`. Their least value is the entropy of `p`, not 0.
+
+        Raises:
+          ValueError: The shapes do not fit.
+        """
+        target, logits = tf.convert_to_tensor(target), tf.convert_to_tensor(logits)
+        check_same_shape(target=target, one_logit=logits.shape[:-1])
+        self._check_bins(logits)
+        return tf.nn.softmax_cross_entropy_with_logits(
+            labels=self.probabilities(target), logits=logits
+        )
+
+    def value(self, logits: types.TensorLike) -> tf.Tensor:
+        """Returns the mean of the bins, `[...]`.
+
+        The bins are added in pairs of equal size, so that equal probabilities of
+        opposite bins, which may be large, give exactly 0.
+
+        Args:
+          logits: The predictions, `[..., K]`.
+
+        Raises:
+          ValueError: The number of logits is not `num_bins`.
+        """
+        logits = tf.convert_to_tensor(logits)
+        self._check_bins(logits)
+        weighted = tf.nn.softmax(logits) * tf.constant(self.bins, logits.dtype)
+        half = self.num_bins // 2
+        low, middle, high = (
+            weighted[..., :half],
+            weighted[..., half : self.num_bins - half],
+            weighted[..., self.num_bins - half :],
+        )
+        pairs = low + tf.reverse(high, [-1])
+        return tf.reduce_sum(middle, -1) + tf.reduce_sum(pairs, -1)
+
+    def _check_bins(self, logits: tf.Tensor) -> None:
+        """Raises a ValueError unless there is a logit for each bin."""
+        check_same_shape(logits=logits.shape[-1:], bins=tf.TensorShape([self.num_bins]))

@@ -1,4 +1,5 @@
 from . import aggregation as aggregation
+from . import bins as bins
 from . import deterministic as deterministic
 from . import discounting as discounting
 from . import distributional as distributional

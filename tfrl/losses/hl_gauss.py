@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses import bins
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
 @dataclasses.dataclass(frozen=True)
-class HlGauss:
+class HlGauss(bins.BinLoss):
     """The loss of critics that predict a value by the logits of bins.
 
     Give it to an agent as `td_errors_loss_fn`, with a critic that has `num_bins`
@@ -49,26 +49,6 @@ class HlGauss:
                 f"{self.num_bins} and smoothing={self.smoothing}; the range should "
                 "span all discounted returns."
             )
-
-    def __call__(self, target: types.TensorLike, logits: types.TensorLike) -> tf.Tensor:
-        """Returns `-sum_k p_k(target) log softmax(logits)_k`.
-
-        Args:
-          target: The targets, `[...]`, which get no gradient.
-          logits: The predictions, `[..., K]`.
-
-        Returns:
-          The losses, `[...]`. Their least value is the entropy of `p`, not 0.
-
-        Raises:
-          ValueError: The shapes do not fit.
-        """
-        target, logits = tf.convert_to_tensor(target), tf.convert_to_tensor(logits)
-        check_same_shape(target=target, one_logit=logits.shape[:-1])
-        self._check_bins(logits)
-        return tf.nn.softmax_cross_entropy_with_logits(
-            labels=self.probabilities(target), logits=logits
-        )
 
     def probabilities(self, target: types.TensorLike) -> tf.Tensor:
         """Returns the mass of a normal distribution around a target in each bin.
@@ -114,7 +94,3 @@ class HlGauss:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the losses, and the targets minus the predicted values, `[...]`."""
         return self(target, logits), target - self.value(logits)
-
-    def _check_bins(self, logits: tf.Tensor) -> None:
-        """Raises a ValueError unless there is a logit for each bin."""
-        check_same_shape(logits=logits.shape[-1:], bins=tf.TensorShape([self.num_bins]))

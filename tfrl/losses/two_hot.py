@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses import bins
 
 if TYPE_CHECKING:
     from tfrl.typing import types
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoHot:
+class TwoHot(bins.BinLoss):
     """The loss of networks that predict a number by the logits of bins.
 
     The bins are numbers `b_k = symexp(x_k)` for evenly spaced `x_k`, with `symexp(x) =
@@ -61,35 +61,15 @@ class TwoHot:
         Returns:
           The probabilities, `[..., K]`, without a gradient.
         """
-        bins = tf.constant(self.bins)
+        points = tf.constant(self.bins)
         target = tf.convert_to_tensor(target, tf.float32)[..., tf.newaxis]
         # The share of the way from each bin to the next one that lies below the target.
-        passed = (target - bins[:-1]) / (bins[1:] - bins[:-1])
+        passed = (target - points[:-1]) / (points[1:] - points[:-1])
         passed = tf.clip_by_value(passed, 0.0, 1.0)
         passed = tf.concat(
             [tf.ones_like(target), passed, tf.zeros_like(target)], axis=-1
         )
         return tf.stop_gradient(passed[..., :-1] - passed[..., 1:])
-
-    def __call__(self, target: types.TensorLike, logits: types.TensorLike) -> tf.Tensor:
-        """Returns `-sum_k p_k(target) log softmax(logits)_k`.
-
-        Args:
-          target: The targets, `[...]`, which get no gradient.
-          logits: The predictions, `[..., K]`.
-
-        Returns:
-          The losses, `[...]`. Their least value is the entropy of `p`, not 0.
-
-        Raises:
-          ValueError: The shapes do not fit.
-        """
-        target, logits = tf.convert_to_tensor(target), tf.convert_to_tensor(logits)
-        check_same_shape(target=target, one_logit=logits.shape[:-1])
-        self._check_bins(logits)
-        return tf.nn.softmax_cross_entropy_with_logits(
-            labels=self.probabilities(target), logits=logits
-        )
 
     def value(self, logits: types.TensorLike) -> tf.Tensor:
         """Returns the mean of the bins, `[...]`.
@@ -114,7 +94,3 @@ class TwoHot:
         )
         pairs = low + tf.reverse(high, [-1])
         return tf.reduce_sum(middle, -1) + tf.reduce_sum(pairs, -1)
-
-    def _check_bins(self, logits: tf.Tensor) -> None:
-        """Raises a ValueError unless there is a logit for each bin."""
-        check_same_shape(logits=logits.shape[-1:], bins=tf.TensorShape([self.num_bins]))

@@ -46,22 +46,18 @@ def shifted(
 
 def are_any(observation_spec: types.NestedTensorSpec) -> bool:
     """Whether `shifted` changes observations."""
-    return any(map(_is_large, tf.nest.flatten(observation_spec)))
+    return any(map(_axes, tf.nest.flatten(observation_spec)))
 
 
-def _is_large(spec: tf.TensorSpec) -> bool:
-    axes = encoders.image_axes(spec)
-    return axes is not None and (
-        min(spec.shape[axis] for axis in axes) >= encoders.LARGE_SIDE
-    )
+def _axes(spec: tf.TensorSpec) -> tuple[int, ...]:
+    """Returns the axes of a large image's height and width; () for anything else."""
+    axes = encoders.image_axes(spec) or ()
+    is_large = all(spec.shape[axis] >= encoders.LARGE_SIDE for axis in axes)
+    return axes if is_large else ()
 
 
 def _shift(images: tf.Tensor, spec: tf.TensorSpec, by: tf.Tensor) -> tf.Tensor:
-    if not _is_large(spec):
-        return images
-    axes = encoders.image_axes(spec)
-    assert axes is not None
-    for i, axis in enumerate(axes):
+    for i, axis in enumerate(_axes(spec)):
         length = spec.shape[axis]
         index = tf.clip_by_value(tf.range(length) + by[:, i : i + 1], 0, length - 1)
         images = tf.gather(images, index, axis=axis, batch_dims=1)

@@ -17,7 +17,7 @@ Fujimoto et al., "Towards general-purpose model-free reinforcement learning" (20
 arXiv:2501.16142), section 4 and appendix B.
 
 Critics and actor use an encoder that stays the same for a period of 250 updates. The
-paper trains it in a burst of 250 updates at the begin of the period. Here a copy is
+paper trains it in a burst of 250 updates at the start of the period. Here a copy is
 trained meanwhile, one update in each train step, and comes into use at the end of the
 period: the same number of updates, from frames that are 125 steps older on average,
 but no step takes longer than another.

@@ -28,7 +28,7 @@ class MrqNetworks(NamedTuple):
         `unit_actions`, to embeddings of both, `[B, m]`.
       actor_network: Maps embeddings of states to actions before their activation, `[B,
         A]`.
-      critic_network: Maps pairs of embeddings of states and actions, and `()`, to the
+      critic_network: Maps pairs of an embedding of both and of `()`, no action, to the
         values of each critic, `[B, N]`.
     """
 
@@ -67,12 +67,12 @@ def make_networks(
       seed: Seeds the initialisers; None follows `tf.random.set_seed`.
     """
     seeds = seeding.SeedStream(seed)
-    size = hidden_size
+    size, activation = hidden_size, activation_fn or "elu"
     state = tf.TensorSpec([size], tf.float32)
     action = tf.TensorSpec([unit_actions.of(action_spec).size], tf.float32)
     hidden: Mapping[str, Any] = {
         "body": bodies.layer_normed_before,
-        "activation_fn": activation_fn or "elu",
+        "activation_fn": activation,
         "kernel_initializer": _initializer(),
         "dtype": dtype,
     }
@@ -82,7 +82,7 @@ def make_networks(
         observation_spec,
         conv_layer_params=conv_layer_params,
         encoder=encoder,
-        activation_fn=activation_fn or "elu",
+        activation_fn=activation,
         kernel_initializer=_initializer(),
         dtype=dtype,
     )
@@ -100,7 +100,7 @@ def make_networks(
             keras.layers.Identity(),
             keras.layers.Dense(
                 size // 2,
-                activation=activation_fn or "elu",
+                activation=activation,
                 kernel_initializer=_initializer(),
                 dtype=dtype,
             ),

@@ -229,13 +229,14 @@ def has_images(
 
 
 def image_axes(spec: tf.TensorSpec) -> tuple[int, int] | None:
-    """Returns the axes of an image's height and width, from the last one, as -3 and -2.
+    """Returns the axes of an image's height and width, counted from the end.
 
     Args:
       spec: The spec of one array of an observation.
 
     Returns:
-      The axes; None if `observation_encoder` does not take it for an image.
+      The axes, such as -3 and -2; None if `observation_encoder` does not take the
+      array for an image.
     """
     frame = _frame(spec)
     if frame is None or not _is_image(spec, frame):

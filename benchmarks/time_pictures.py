@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Curve = Sequence[tuple[float, ...]]  # Of each evaluation, the seconds and the return.
 
 
+_SECONDS = (1, 3, 10, 30, 100, 300, 1000)  # Where the axis of seconds has a label.
+
+
 class Panel(NamedTuple):
     """A problem, and how libraries learned it.
 
@@ -83,7 +86,11 @@ def _draw(axes: Axes, panel: Panel, theme: Theme) -> None:
     axes.set_title(panel.title, color=theme.ink, fontsize=11)
     axes.set_xlabel("processor seconds from the start of the program", color=theme.ink)
     axes.set_ylabel("greedy return", color=theme.ink)
-    axes.set_xlim(left=0)
+    axes.set_xscale("log")
+    first, last = axes.get_xlim()
+    shown = [x for x in _SECONDS if first <= x <= last]
+    axes.set_xticks(shown, [str(x) for x in shown])
+    axes.minorticks_off()
     axes.tick_params(colors=theme.ink)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))

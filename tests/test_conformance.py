@@ -575,7 +575,14 @@ def agent_parts():
         ),
     }
     for name, make in parts.items():
-        yield f"agent-{name}", make_suite(testing.AgentConformance, make_agent=make)
+        yield (
+            f"agent-{name}",
+            make_suite(
+                testing.AgentConformance,
+                make_agent=make,
+                learns_last_observations=name.startswith("DreamerAgent"),
+            ),
+        )
 
 
 SUITES = dict(

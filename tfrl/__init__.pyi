@@ -39,6 +39,7 @@ from .algorithms.dqn import IQN as IQN
 from .algorithms.dqn import QRDQN as QRDQN
 from .algorithms.dqn import R2D2 as R2D2
 from .algorithms.dqn import Rainbow as Rainbow
+from .algorithms.dreamer import Dreamer as Dreamer
 from .algorithms.impala import IMPALA as IMPALA
 from .algorithms.learning import load as load
 from .algorithms.mpo import DMPO as DMPO

@@ -233,12 +233,20 @@ def _actor_critic(**arguments):
 _RETURNS = "it learns from whole episodes' returns, not from values of single steps"
 _NO_VALUES = "it predicts actions and no values"
 _NOTHING = "train only counts"
+_SEQUENCES = "its values are of imagined steps, not of recorded ones"
 # Policies that are deterministic.
 _SAC = _always(greedy_eval=True, target_update_tau=0.5)
 # Some corrections of batch renormalization from the second update on.
 _RENORMED = functools.partial(bodies.batch_renormed, warm_up=1)
 # A copy in every update, and sequences as long as those of other agents.
 _SHORT_PERIODS = {"target_update_period": 1, "horizon": 1, "n_step_update": 1}
+_DREAMER = _always(
+    sizes=agents.dreamer.Sizes(
+        deter=8, units=6, hidden=6, classes=3, depth=2, stoch=2, blocks=2
+    ),
+    imagination_length=3,
+    free_nats=0.0,
+)
 _MPO = _always(target_update_tau=0.5, target_update_period=1, num_samples=3)
 
 KINDS = {
@@ -457,6 +465,22 @@ KINDS = {
     ),
     "MrqAgent-discrete": Kind(
         agents.MrqAgent, lambda p: p.embedded(), 3, CHOICE, _always(**_SHORT_PERIODS)
+    ),
+    "DreamerAgent": Kind(
+        agents.DreamerAgent,
+        lambda p: [],
+        1,
+        FORCE,
+        _DREAMER,
+        without_td_error=_SEQUENCES,
+    ),
+    "DreamerAgent-discrete": Kind(
+        agents.DreamerAgent,
+        lambda p: [],
+        1,
+        CHOICE,
+        _DREAMER,
+        without_td_error=_SEQUENCES,
     ),
     "QtOptAgent": Kind(
         agents.QtOptAgent,

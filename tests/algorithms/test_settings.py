@@ -82,6 +82,7 @@ FORBIDDEN = {
     "final_importance_exponent": NEGATIVE,
     "final_learning_rate": (-1e-9, NAN, INF, "two"),
     "frame_stack": COUNTS_OR_0,
+    "free_nats": NEGATIVE,
     "gamma": NO_FRACTION,
     "goals_per_step": COUNTS_OR_0,
     "gsde_initial_log_std": NOT_FINITE,
@@ -89,6 +90,7 @@ FORBIDDEN = {
     "hidden_size": COUNTS,
     "horizon": COUNTS,
     "image_shift": COUNTS_OR_0,
+    "imagination_length": COUNTS,
     "importance_exponent": NEGATIVE,
     "init_log_alpha_mean": NOT_FINITE,
     "init_log_alpha_stddev": NOT_FINITE,
@@ -167,6 +169,7 @@ FORBIDDEN = {
     "value_loss_weight": NEGATIVE,
     "vmax": NOT_FINITE,
     "vmin": NOT_FINITE,
+    "warm_up": COUNTS_OR_0,
     "weight_decay": NEGATIVE,
 }
 # Values at the ends of the ranges, and others that are rare.

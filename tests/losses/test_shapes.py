@@ -53,6 +53,7 @@ CASES = {
         also={"sample_weight": ["B", ""], "per_example_loss": ["BT1"]},
     ),
     "approx_kl": Case({"log_ratio": "BT"}, wrong={"log_ratio": ["", "BTA"]}),
+    "balanced_kl": Case({"posterior": "BNK", "prior": "BNK", "free_nats": ""}),
     "best_action_value": Case({"q_t": "TBA", "q_t_selector": "TBA"}),
     "categorical": Case(
         {"z_tm1": "N", "q_tm1": "BN", "r_t": "B", "d_t": "B", "z_t": "N", "q_t": "BN"},
@@ -60,6 +61,7 @@ CASES = {
             Atoms(z_tm1, q_tm1), r_t, d_t, Atoms(z_t, q_t)
         ),
     ),
+    "categorical_kl": Case({"logits": "BNK", "other": "BNK"}),
     "categorical_target": Case(
         {"r_t": "BT", "d_t": "BT", "z_t": "N", "q_t": "BTN"},
         lambda r_t, d_t, z_t, q_t: losses.categorical_target(r_t, d_t, Atoms(z_t, q_t)),
@@ -134,6 +136,14 @@ CASES = {
         {"inputs": "B"}, given={"quadratic_linear_boundary": 1.0}, wrong={"inputs": []}
     ),
     "huber_loss": Case({"error": "B", "delta": ""}, wrong={"error": []}),
+    "imagined_actor_loss": Case(
+        {
+            "log_prob": "TB",
+            "advantage": "TB",
+            "entropy": "TB",
+            "entropy_regularization": "",
+        }
+    ),
     "kl_cutoff_penalty": Case({"mean_kl": "", "cutoff": "", "coefficient": ""}),
     "kl_dual_loss": Case(
         {"kl": "BD", "alpha": "D", "epsilon": ""}, also={"kl": ["1D", "TD"]}
@@ -182,6 +192,11 @@ CASES = {
         given={"size": 2},
         also={"q": ["N", "NB1", "N1", "NT"]},
     ),
+    "mixed_with_uniform": Case(
+        # Logits of any shape.
+        {"logits": "BNK", "share": ""},
+        wrong={"logits": []},
+    ),
     "mpo_temperature_loss": Case(
         {"values": "NBK", "temperature": "K", "epsilon": "K"},
         also={
@@ -221,6 +236,7 @@ CASES = {
     ),
     "out_of_bounds_value": Case({"actions": "NBD"}, wrong={"actions": ["BD", "NBD1"]}),
     "penalized_value": Case({"value": "B", "distance": "B", "penalty": ""}),
+    "percentile_range": Case({"values": "TB"}, wrong={"values": []}),
     "quantile": Case(
         {
             "q_tm1": "BN",
@@ -284,6 +300,7 @@ CASES = {
     "soft_value": Case({"q": "BT", "log_prob": "BT", "alpha": ""}),
     "squared_loss": None,
     "standardize": Case({"values": "BT", "mask": "BT"}),
+    "symlog_loss": Case({"prediction": "BN", "target": "BN"}),
     "td_error": Case({"v_tm1": "TB", "r_t": "TB", "discount_t": "TB", "v_t": "TB"}),
     "td_target": Case({"r_t": "TB", "discount_t": "TB", "v_t": "TB"}),
     "temperature_loss": Case(

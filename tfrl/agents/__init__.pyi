@@ -6,6 +6,7 @@ from . import critics as critics
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import dqn as dqn
+from . import dreamer as dreamer
 from . import iql as iql
 from . import mpo as mpo
 from . import mrq as mrq
@@ -33,6 +34,7 @@ from .dqn import DqnAgent as DqnAgent
 from .dqn import IqnAgent as IqnAgent
 from .dqn import QrDqnAgent as QrDqnAgent
 from .dqn import R2d2Agent as R2d2Agent
+from .dreamer import DreamerAgent as DreamerAgent
 from .iql import IqlAgent as IqlAgent
 from .mpo import DmpoAgent as DmpoAgent
 from .mpo import MpoAgent as MpoAgent

@@ -207,7 +207,7 @@ class Units:
         here = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         shares, sizes = [], []
         for calls in self._sizes.values():
-            known = [x for x in calls if here is None or x.graph is here]
+            known = [x for x in calls if _is_of(x, here)]
             if not known:
                 continue
             size = tf.reduce_max(tf.stack(known), axis=0)
@@ -232,6 +232,12 @@ class Units:
             return output
 
         return record
+
+
+def _is_of(tensor: tf.Tensor, graph: tf.Graph | None) -> bool:
+    """Returns whether a tensor is of a graph; for None, whether it is of no graph."""
+    is_symbolic = tf.is_symbolic_tensor(tensor)
+    return is_symbolic and tensor.graph is graph if graph else not is_symbolic
 
 
 def _is_hidden(layer: keras.layers.Layer) -> bool:

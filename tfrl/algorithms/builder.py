@@ -490,6 +490,13 @@ class Builder(settings_lib.Settings):
         self._loop = self.make_loop(agent)
         return self._loop
 
+    def draw_pictures(self, folder: pathlib.Path) -> None:
+        """Draws what the report shows beside the numbers of every algorithm.
+
+        Args:
+          folder: The folder of the run, to write to.
+        """
+
     def _has_checkpoint(self) -> bool:
         """Whether the run resumes in its folder."""
         folder = self.logdir

@@ -27,77 +27,34 @@ _MUCH_MEMORY = 10**9  # Bytes.
 _PRIORITIZED = ("replay", "prioritized")
 
 
-class OffPolicy(
-    mixins.Networks, mixins.Steps, mixins.Updates, mixins.Discount, mixins.Normalized
-):
-    """An algorithm that learns from replay."""
+class Replayed(mixins.Steps, mixins.Updates, mixins.Discount):
+    """An algorithm that learns from a replay buffer."""
 
     initial_collect_steps: int = field(
         "Random steps before the first iteration.", SIZE, default=1_000
     )
-    replay: str = field(
-        "How frames are drawn: uniform or prioritized.",
-        one_of("uniform", "prioritized"),
-        default="uniform",
-    )
     replay_capacity: int = field(
         "Size of the buffer, in frames.", SIZE, default=200_000
-    )
-    frame_stack: int = field(
-        "Frames stacked by the environment, to store once; 0: off.",
-        SIZE_OR_0,
-        default=0,
     )
     overlap: bool = field(
         "The environment, in Python, steps while the updates run.", default=False
     )
-    priority_exponent: float = field(
-        "Exponent of the priorities; 0 samples uniformly.",
-        FROM_0,
-        default=0.6,
-        needs=_PRIORITIZED,
-    )
-    importance_exponent: float = field(
-        "First importance exponent; changes linearly over the run.",
-        FROM_0,
-        default=0.4,
-        needs=_PRIORITIZED,
-    )
-    final_importance_exponent: float = field(
-        "Last importance exponent.", FROM_0, default=1.0, needs=_PRIORITIZED
-    )
-    goals_per_step: int = field(
-        "Goals in hindsight for each step; 0: none.", SIZE_OR_0, default=0
-    )
-    n_step_update: int = field("Steps in an n-step return.", SIZE, default=1)
 
     def check_together(self) -> None:
-        """Checks that the buffer has room for a sample, and how it stores frames."""
+        """Checks that the buffer has room for a sample."""
         super().check_together()
-        sequence = self.trained_sequence_length()
-        each = sequence or self.n_step_update + 1
+        each, of = self.sampled_frames()
         least = each * self.num_envs
         if self.replay_capacity < least:
-            of = "the length of sequences" if sequence else "n_step_update"
             raise ValueError(
                 f"replay_capacity: expected at least {least:,}, {each:,} frames of "
                 f"each environment (num_envs, {of}), got "
                 f"{self.replay_capacity}; {remedy_for('replay_capacity')}."
             )
-        if self.frame_stack and self.goals_per_step:
-            raise ValueError(
-                "frame_stack: expected 0 with goals_per_step, since replay stores "
-                f"frames once or relabels goals, got {self.frame_stack}; set one of "
-                "them to 0."
-            )
 
-    def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        return {
-            **super().agent_arguments(),
-            "gamma": self.gamma,
-            "n_step_update": self.n_step_update,
-        }
+    def sampled_frames(self) -> tuple[int, str]:
+        """Returns the number of frames in a sample, and the setting that decides it."""
+        return self.trained_sequence_length() or 2, "the length of sequences"
 
     def make_loop(self, agent: agents.TFAgent) -> train.OffPolicyLoop:
         """Makes the loop, with its buffer; see `Algorithm.make_loop`."""
@@ -120,12 +77,12 @@ class OffPolicy(
             overlap=self.overlap,
         )
 
-    def make_replay_buffer(
-        self, agent: agents.TFAgent
-    ) -> (
-        replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer
-    ):
-        """Makes the buffer, which samples uniformly or by the TD errors."""
+    def make_replay_buffer(self, agent: agents.TFAgent) -> Any:
+        """Makes the buffer, which samples uniformly."""
+        return replay_buffers.TFUniformReplayBuffer(**self.buffer_arguments(agent))
+
+    def buffer_arguments(self, agent: agents.TFAgent) -> dict[str, Any]:
+        """Returns the arguments of a buffer, and prints what a large one takes."""
         batch_size = self.environment.batch_size
         arguments: dict[str, Any] = {
             "data_spec": agent.collect_data_spec,
@@ -135,10 +92,89 @@ class OffPolicy(
             "row_format": self.row_format(),
         }
         _say_if_large(**arguments)
+        return arguments
+
+    @property
+    def initial_steps(self) -> int:
+        """The environment steps before the first iteration."""
+        return self.initial_collect_steps
+
+    def row_format(self) -> replay_buffers.RowFormat | None:
+        """Returns the form of stored frames; None for unchanged ones."""
+        return None
+
+    def trained_sequence_length(self) -> int | None:
+        """Returns the frames of a sampled sequence; None for the agent's own number."""
+        return None
+
+    def priority_fn(self) -> Callable[[Any], Any] | None:
+        """Returns the function that turns TD errors into priorities, or None."""
+        return None
+
+
+class OffPolicy(mixins.Networks, Replayed, mixins.Normalized):
+    """An algorithm that learns values from replay."""
+
+    replay: str = field(
+        "How frames are drawn: uniform or prioritized.",
+        one_of("uniform", "prioritized"),
+        default="uniform",
+    )
+    frame_stack: int = field(
+        "Frames stacked by the environment, to store once; 0: off.",
+        SIZE_OR_0,
+        default=0,
+    )
+    priority_exponent: float = field(
+        "Exponent of the priorities; 0 samples uniformly.",
+        FROM_0,
+        default=0.6,
+        needs=_PRIORITIZED,
+    )
+    importance_exponent: float = field(
+        "First importance exponent; changes linearly over the run.",
+        FROM_0,
+        default=0.4,
+        needs=_PRIORITIZED,
+    )
+    final_importance_exponent: float = field(
+        "Last importance exponent.", FROM_0, default=1.0, needs=_PRIORITIZED
+    )
+    goals_per_step: int = field(
+        "Goals in hindsight for each step; 0: none.", SIZE_OR_0, default=0
+    )
+    n_step_update: int = field("Steps in an n-step return.", SIZE, default=1)
+
+    def check_together(self) -> None:
+        """Checks how the buffer stores frames."""
+        super().check_together()
+        if self.frame_stack and self.goals_per_step:
+            raise ValueError(
+                "frame_stack: expected 0 with goals_per_step, since replay stores "
+                f"frames once or relabels goals, got {self.frame_stack}; set one of "
+                "them to 0."
+            )
+
+    def sampled_frames(self) -> tuple[int, str]:
+        """Returns the number of frames in a sample, and the setting that decides it."""
+        if self.trained_sequence_length():
+            return super().sampled_frames()
+        return self.n_step_update + 1, "n_step_update"
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "gamma": self.gamma,
+            "n_step_update": self.n_step_update,
+        }
+
+    def make_replay_buffer(self, agent: agents.TFAgent) -> Any:
+        """Makes the buffer, which samples uniformly or by the TD errors."""
         if self.replay == "uniform":
-            return replay_buffers.TFUniformReplayBuffer(**arguments)
+            return super().make_replay_buffer(agent)
         return replay_buffers.TFPrioritizedReplayBuffer(
-            **arguments,
+            **self.buffer_arguments(agent),
             priority_exponent=self.priority_exponent,
             importance_exponent=parts.schedule(
                 self.importance_exponent,
@@ -147,11 +183,6 @@ class OffPolicy(
             ),
             step=agent.train_step_counter,
         )
-
-    @property
-    def initial_steps(self) -> int:
-        """The environment steps before the first iteration."""
-        return self.initial_collect_steps
 
     def row_format(self) -> replay_buffers.RowFormat | None:
         """Returns the form in which the buffer stores frames; None for unchanged ones.
@@ -163,10 +194,6 @@ class OffPolicy(
             return replay_buffers.FrameStacking(self.frame_stack)
         goals = self.goals_per_step
         return replay_buffers.Hindsight.of(self.environment, goals) if goals else None
-
-    def trained_sequence_length(self) -> int | None:
-        """Returns the frames of a sampled sequence; None for the agent's own number."""
-        return None
 
     def priority_fn(self) -> Callable[[Any], Any]:
         """Returns the function that turns TD errors into priorities."""

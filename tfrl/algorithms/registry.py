@@ -42,6 +42,7 @@ CLASSES = {
     "discrete_sac": ("sac", "DiscreteSAC"),
     "qt_opt": ("qt_opt", "QtOpt"),
     "mrq": ("mrq", "MRQ"),
+    "dreamer": ("dreamer", "Dreamer"),
     "mpo": ("mpo", "MPO"),
     "dmpo": ("mpo", "DMPO"),
     "iql": ("offline", "IQL"),

@@ -123,6 +123,7 @@ def write_report(algorithm: Builder, folder: pathlib.Path) -> list[str]:
       algorithm: The algorithm, with whose defaults the report compares.
       folder: The folder.
     """
+    algorithm.draw_pictures(folder)
     path = folder / "report.html"
     findings = report.write([folder], path, algorithm.defaults())
     return [*map(str, findings), f"The report is {path}."]

@@ -20,6 +20,7 @@ from . import td as td
 from . import two_hot as two_hot
 from . import v_trace as v_trace
 from . import value_rescaling as value_rescaling
+from . import world_models as world_models
 from .aggregation import AggregatedLosses as AggregatedLosses
 from .aggregation import aggregate_losses as aggregate_losses
 from .aggregation import expand_weights as expand_weights
@@ -111,3 +112,9 @@ from .value_rescaling import signed_hyperbolic as signed_hyperbolic
 from .value_rescaling import signed_logp1 as signed_logp1
 from .value_rescaling import signed_parabolic as signed_parabolic
 from .value_rescaling import transformed_n_step_loss as transformed_n_step_loss
+from .world_models import balanced_kl as balanced_kl
+from .world_models import categorical_kl as categorical_kl
+from .world_models import imagined_actor_loss as imagined_actor_loss
+from .world_models import mixed_with_uniform as mixed_with_uniform
+from .world_models import percentile_range as percentile_range
+from .world_models import symlog_loss as symlog_loss

@@ -144,7 +144,7 @@ def _curve(evidence: Evidence, pictures: dict[str, bytes]) -> str:
 
 
 def _film(run: pathlib.Path, pictures: dict[str, bytes]) -> str:
-    film = run_files.read_film(run / _FILM, _LARGEST_FILM)
+    film = run_files.read_media(run / _FILM, _LARGEST_FILM)
     if film is None:
         return ""
     pictures[_FILM] = film

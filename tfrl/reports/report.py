@@ -42,7 +42,7 @@ h3 { font-size: 1rem; margin: 0 0 .3rem; } p { margin: .3rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 td, th { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid
   var(--line); overflow-wrap: anywhere; vertical-align: top; }
-video { width: 100%; max-width: 36rem; border-radius: .5rem; }
+video, img { width: 100%; max-width: 48rem; border-radius: .5rem; }
 .bar { display: flex; height: 1.1rem; border-radius: .3rem; overflow: hidden; }
 """
 _COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")
@@ -87,6 +87,7 @@ def write(
         "<h2>Figures</h2>",
         _figures(runs),
         *(_film(pathlib.Path(folder)) for folder in folders[:1]),
+        *(_imagined(pathlib.Path(folder)) for folder in folders[:1]),
         "<h2>Seconds</h2>",
         *(_seconds(label, run) for label, run in runs),
         "<h2>Settings</h2>",
@@ -167,13 +168,25 @@ def _figures(runs: Sequence[tuple[str, Evidence]]) -> str:
 
 
 def _film(folder: pathlib.Path) -> str:
-    film = run_files.read_film(folder / "agent.mp4", _LARGEST_FILM)
+    film = run_files.read_media(folder / "agent.mp4", _LARGEST_FILM)
     if film is None:
         return ""
     data = base64.b64encode(film).decode()
     return (
         "<h2>Film of the best policy</h2>"
         f'<video controls src="data:video/mp4;base64,{data}"></video>'
+    )
+
+
+def _imagined(folder: pathlib.Path) -> str:
+    picture = run_files.read_media(folder / run_files.IMAGINED, _LARGEST_FILM)
+    if picture is None:
+        return ""
+    data = base64.b64encode(picture).decode()
+    return (
+        "<h2>What the world model imagines</h2>"
+        '<img alt="Observations and predictions" '
+        f'src="data:image/png;base64,{data}">'
     )
 
 

@@ -36,11 +36,14 @@ class AgentConformance(Conformance):
         number of steps.
       masks_boundaries: Whether frames from LAST to FIRST have no effect on updates;
         False makes sense only for an algorithm without a notion of time.
+      learns_last_observations: Whether the observations of these frames, the last of
+        their episodes, do have an effect, as on a model that predicts observations.
     """
 
     batch_size: int = 4
     num_steps: int = 5
     masks_boundaries: bool = True
+    learns_last_observations: bool = False
 
     _shared: tf_agent.TFAgent | None = None
 
@@ -165,6 +168,7 @@ class AgentConformance(Conformance):
             self._with_boundary(self.make_experience(agent, self.batch_size, seed))
             for seed in (0, 1)
         )
+        is_ignored = not self.learns_last_observations
         changed = experience._replace(
             **{
                 name: tf.nest.map_structure(
@@ -172,7 +176,7 @@ class AgentConformance(Conformance):
                     getattr(other, name),
                     getattr(experience, name),
                 )
-                for name in ("observation", "action", "reward")
+                for name in ("action", "reward", *(["observation"] * is_ignored))
             }
         )
         start, updated = _values(agent), []

@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from tests.pairs import some_slow
 from tfrl import agents, losses, networks
-from tfrl.agents import mrq
-from tfrl.agents.mrq import unit_actions
+from tfrl.agents import mrq, unit_actions
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory

@@ -146,9 +146,9 @@ def test_a_film_that_is_a_link_is_not_followed(path):
     secret = path.with_name("secret")
     secret.write_text("secret")
     path.symlink_to(secret)
-    assert run_files.read_film(path, 100) is None
-    assert run_files.read_film(secret, 100) == b"secret"
-    assert run_files.read_film(secret, 5) is None
+    assert run_files.read_media(path, 100) is None
+    assert run_files.read_media(secret, 100) == b"secret"
+    assert run_files.read_media(secret, 5) is None
 
 
 @pytest.mark.parametrize(

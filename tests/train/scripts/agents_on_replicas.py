@@ -65,8 +65,9 @@ def make_agent(name):
     kind, arguments = AGENTS[name]
     if "rnd" in arguments:
         arguments = {**arguments, "rnd": make_rnd()}
+    clipping = "adaptive_clipping" if "Dreamer" in name else "gradient_clipping"
     with mock.patch.object(keras.optimizers, "Adam", make_sgd):
-        return KINDS[kind].make(TIME_STEP, gradient_clipping=0.02, **arguments)
+        return KINDS[kind].make(TIME_STEP, **{clipping: 0.02}, **arguments)
 
 
 def make_rnd():

@@ -42,6 +42,7 @@ from tfrl.agents import (
     td_losses,
     tf_agent,
     transitions,
+    unit_actions,
     updates,
 )
 from tfrl.agents.mrq import (
@@ -49,7 +50,6 @@ from tfrl.agents.mrq import (
     mrq_networks,
     noisy_choice_policy,
     reward_scale,
-    unit_actions,
 )
 from tfrl.compilation import accelerators, variable_substitution
 from tfrl.losses import masking

@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfrl import networks
-from tfrl.agents.mrq import image_shifts, unit_actions
+from tfrl.agents import unit_actions
+from tfrl.agents.mrq import image_shifts
 from tfrl.networks import network as network_lib
 from tfrl.networks.construction import seeding
 from tfrl.networks.layers import bodies, encoders

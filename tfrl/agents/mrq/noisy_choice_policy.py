@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfrl.agents.mrq import unit_actions
+from tfrl.agents import unit_actions
 from tfrl.policies import bases, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

@@ -34,6 +34,7 @@ _OUTPUTS = (
     "report.html",
     "learning_curve.png",
     "agent.mp4",
+    run_files.IMAGINED,
     "checkpoints",
     "policy",
     "final_policy",

@@ -22,6 +22,8 @@ from tfrl.loggers import csv as csv_logger
 from tfrl.system import files, log
 from tfrl.train.runs import columns
 
+# What a world model predicts of a replayed sequence.
+IMAGINED = "imagined.png"
 # Deeper JSON is damaged: the functions that write it as text would not end well.
 _DEEPEST = 50
 _LARGEST = 1e100  # A larger number has no meaning, and figures cannot show it.
@@ -290,8 +292,8 @@ def numbers(
     return np.array(found, np.float64).reshape(-1, len(names))
 
 
-def read_film(path: pathlib.Path, most: int) -> bytes | None:
-    """Returns a film; None if there is none, or it is larger than `most` bytes.
+def read_media(path: pathlib.Path, most: int) -> bytes | None:
+    """Returns a film or a picture of at most `most` bytes; None if there is none.
 
     A link is not followed, since a report that is sent to others would hold what it
     leads to.

@@ -311,6 +311,35 @@ def all_to_norm(max_norm: float | None) -> Clip | None:
     return lambda gradients: tf.clip_by_global_norm(gradients, max_norm)[0]
 
 
+def to_share_of_weights(variables: Sequence[Any], share: float | None) -> Clip | None:
+    """Returns a function that clips each gradient by its weights; None for None.
+
+    A gradient's norm is at most `share` times the norm of its variable, or times 0.001
+    if that is larger. Brock et al., "High-performance large-scale image recognition
+    without normalization" (2021, arXiv:2102.06171), section 4.1, with the norm of the
+    whole variable instead of its rows.
+
+    Args:
+      variables: The variables, in the order of the gradients.
+      share: The largest relative norm.
+    """
+    if share is None:
+        return None
+
+    def clip(gradients: Sequence[Any]) -> list[Any]:
+        return [
+            gradient
+            if gradient is None
+            else tf.clip_by_norm(
+                gradient,
+                share * tf.maximum(tf.norm(tf.convert_to_tensor(variable)), 1e-3),
+            )
+            for gradient, variable in zip(gradients, variables, strict=True)
+        ]
+
+    return clip
+
+
 def _check_no_loss_scale(optimizer: keras.optimizers.Optimizer) -> None:
     """Raises a ValueError if the optimizer divides gradients by the loss's scale."""
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):

@@ -66,6 +66,8 @@ AGENTS = {
     "discrete_sac": "discrete_sac",
     "mrq": "mrq",
     "mrq_discrete": "mrq --env=CartPole-v1",
+    "dreamer": "dreamer --sequence_length=8 --imagination_length=3 --warm_up=0",
+    "dreamer_force": "dreamer --env=Pendulum-v1 --sequence_length=8 --warm_up=0",
     "qt_opt": "qt_opt",
     "mpo": "mpo",
     "dmpo": "dmpo",

@@ -1,9 +1,8 @@
 """Actions as vectors of numbers from -1 to 1, or as shares of a choice.
 
-MR.Q treats both kinds alike: an actor gives a vector before its activation, and the
-encoder takes vectors. For one discrete action a vector is one-hot, or the shares of a
-Gumbel softmax (Jang et al., "Categorical reparameterization with Gumbel-softmax", 2017,
-arXiv:1611.01144).
+MR.Q and DreamerV3 treat both kinds alike: their models take vectors. For one discrete
+action a vector is one-hot, or the shares of a Gumbel softmax (Jang et al., "Categorical
+reparameterization with Gumbel-softmax", 2017, arXiv:1611.01144).
 """
 
 from __future__ import annotations
@@ -52,6 +51,10 @@ class UnitActions(abc.ABC):
     @abc.abstractmethod
     def possible(self, vectors: tf.Tensor) -> tf.Tensor:
         """Returns the vectors of possible actions nearest to vectors `[B, A]`."""
+
+    @abc.abstractmethod
+    def actions(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the possible actions nearest to vectors `[B, A]`, of the spec."""
 
     @abc.abstractmethod
     def acting(self, outputs: tf.Tensor) -> Any:
@@ -115,6 +118,10 @@ class Vector(UnitActions):
         """Returns the clipped vectors; see `UnitActions`."""
         return tf.clip_by_value(vectors, -1.0, 1.0)
 
+    def actions(self, vectors: tf.Tensor) -> tf.Tensor:
+        """Returns the actions in their bounds; see `UnitActions`."""
+        return actions_lib.scale_to_spec(self.possible(vectors), self.spec)
+
     def acting(self, outputs: tf.Tensor) -> tf.Tensor:
         """Returns the actions; see `UnitActions`."""
         return actions_lib.scale_to_spec(tf.tanh(outputs), self.spec)
@@ -153,7 +160,7 @@ class Choice(UnitActions):
         return tf.one_hot(tf.argmax(vectors, axis=-1), self.size)
 
     def actions(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns the actions of one-hot vectors `[B, A]`, `[B]`."""
+        """Returns the actions of the largest shares; see `UnitActions`."""
         chosen = tf.argmax(vectors, axis=-1, output_type=tf.int32)
         return tf.cast(chosen, self.spec.dtype) + self.spec.minimum
 

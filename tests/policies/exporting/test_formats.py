@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.policies import saved_elsewhere
-from tfrl import networks
+from tfrl import agents, networks
 from tfrl.environments import extras
 from tfrl.networks import (
     actor_distribution_network,
@@ -112,7 +112,24 @@ def make_recurrent():
     return stirred(values_of(network, VECTOR))
 
 
-KINDS = [make_vector, make_masked_dict, make_normalized_arm, make_recurrent]
+def make_dreamer():
+    agent = agents.DreamerAgent(
+        ts.time_step_spec(VECTOR),
+        ARM,
+        None,
+        sizes=agents.dreamer.Sizes(16, 8, 8, classes=3, depth=2, stoch=4, blocks=4),
+        seed=1,
+    )
+    return stirred(agent.policy)
+
+
+KINDS = [
+    make_vector,
+    make_masked_dict,
+    make_normalized_arm,
+    make_recurrent,
+    make_dreamer,
+]
 
 
 @pytest.mark.parametrize("format", ["numpy", *WITH_EXTRAS[:1]])
@@ -139,9 +156,11 @@ def test_every_kind_of_policy_acts_alike(make, format, tmp_path):
     expected = policy.action(ts.transition(observation, tf.zeros([30])), state)
     np.testing.assert_allclose(outputs["action"], expected.action, 1e-4, 1e-5)
     assert outputs["action"].dtype == expected.action.dtype.as_numpy_dtype
-    for i, each in enumerate(tf.nest.flatten(expected.state)):
-        np.testing.assert_allclose(outputs[f"next_state/{i}"], each, 1e-4, 1e-5)
-    assert ("logits" in outputs) == (make is not make_normalized_arm)
+    states = sorted(name for name in outputs if name.startswith("next_state/"))
+    for name, each in zip(states, tf.nest.flatten(expected.state), strict=True):
+        np.testing.assert_allclose(outputs[name], each, 1e-4, 1e-5)
+    has_logits = make not in (make_normalized_arm, make_dreamer)
+    assert ("logits" in outputs) == has_logits
 
 
 @pytest.mark.slow

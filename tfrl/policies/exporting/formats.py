@@ -178,7 +178,10 @@ def _write_onnx(function: named_function.NamedFunction, path: pathlib.Path) -> N
             traced,
             specs,
             opset=_OPSET,
-            custom_op_handlers={"BroadcastArgs": (_broadcast_args, [])},
+            custom_op_handlers={
+                "BroadcastArgs": (_broadcast_args, []),
+                "Log1p": (_log1p, []),
+            },
         )
     _rename(model.graph, list(function.inputs), outputs)
     model.producer_name = _PRODUCER
@@ -199,6 +202,14 @@ def _broadcast_args(context: Any, node: Any, name: str, _: Any) -> None:
         longer.append(shape)
     node.type, node.domain = "Max", ""
     context.replace_inputs(node, longer)
+
+
+def _log1p(context: Any, node: Any, name: str, _: Any) -> None:
+    """Writes Log1p, which tf2onnx lacks, as the logarithm of a sum."""
+    (x,) = node.input
+    one = context.make_const(f"{name}_one", np.ones([], np.float32)).output[0]
+    node.type, node.domain = "Log", ""
+    context.replace_inputs(node, context.make_node("Add", [x, one]).output)
 
 
 def _rename(graph: Any, inputs: list[str], outputs: list[str]) -> None:

@@ -134,6 +134,7 @@ _EXPRESSIONS = {
     "Split": "np.split({1}, {num_split}, {0})[{output}]",
     "SplitV": "np.split({0}, np.cumsum({1})[:-1], {2})[{output}]",
     "Unpack": "np.moveaxis({0}, {axis}, 0)[{output}]",
+    "IdentityN": "{all}[{output}]",
     "Pad": "np.pad({0}, {1})",
     "PadV2": "np.pad({0}, {1}, constant_values={2})",
     "Cumsum": "np.cumsum({0}, {1})",

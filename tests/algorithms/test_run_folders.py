@@ -89,3 +89,18 @@ def test_a_run_resumes_from_another_working_directory(tmp_path, monkeypatch):
     open_folder("../first")
     with pytest.raises(train.RunDirectoryError, match=r"initial_run: was .*first', is"):
         open_folder("../other")
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo", "iql", "lin_ucb"])
+@pytest.mark.parametrize("program", [{}, {"program": "sweep", "swept": ["seed"]}])
+def test_a_run_of_an_earlier_version_lacks_settings_and_goes_on(
+    tmp_path, name, program
+):
+    kind = registry.find(name)
+    first = {"algorithm": name, "env": kind.environment_name, **program}
+    settings = {key: each.default for key, each in kind.setting_fields().items()}
+    run_folders.open_fields(tmp_path, first)
+    run_folders.open_fields(tmp_path, {**first, **settings})
+    changed = {**first, **settings, "log_interval": settings["log_interval"] + 1}
+    with pytest.raises(train.RunDirectoryError, match="log_interval: was"):
+        run_folders.open_fields(tmp_path, changed)

@@ -7,7 +7,7 @@ import functools
 import itertools
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
@@ -73,8 +73,26 @@ def open_fields(
         _check_removable(folder)
     # A run may resume on another device.
     return train.RunDirectory(
-        folder, fields, overwrite=overwrite, may_change=["device"], **options
+        folder,
+        fields,
+        overwrite=overwrite,
+        may_change=["device"],
+        absent=defaults_of(fields),
+        **options,
     )
+
+
+def defaults_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the defaults of the algorithm that fields of a config.json name.
+
+    A run that began with an earlier version of tfrl lacks the settings that are new
+    since then, whose defaults change nothing; so it goes on.
+    """
+    name = registry.name_of(fields)
+    if name not in registry.CLASSES:
+        return {}
+    declared = registry.find(name).setting_fields()
+    return {key: each.default for key, each in declared.items()}
 
 
 def read(folder: pathlib.Path) -> dict[str, Any]:

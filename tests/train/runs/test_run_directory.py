@@ -98,6 +98,27 @@ def test_a_field_that_may_change_is_not_compared(tmp_path):
             run_directory.RunDirectory(tmp_path, config)
 
 
+def test_fields_that_an_earlier_configuration_lacks_have_the_values_they_stand_for(
+    tmp_path,
+):
+    run_directory.RunDirectory(tmp_path, {"gamma": 0.9})
+    absent = {"new": (1, 2), "other": 3, "gamma": 0.5}
+    for _ in range(2):
+        run_directory.RunDirectory(
+            tmp_path, {"gamma": 0.9, "new": [1, 2]}, absent=absent
+        )
+    with pytest.raises(
+        run_directory.RunDirectoryError, match=r"new: was \[1, 2\], is \[1\]"
+    ):
+        run_directory.RunDirectory(tmp_path, {"gamma": 0.9, "new": [1]}, absent=absent)
+    with pytest.raises(
+        run_directory.RunDirectoryError, match=r"gamma: was 0.9, is 0.5"
+    ):
+        run_directory.RunDirectory(tmp_path, {"gamma": 0.5}, absent=absent)
+    with pytest.raises(run_directory.RunDirectoryError, match=r"new: was '\(absent\)'"):
+        run_directory.RunDirectory(tmp_path, {"gamma": 0.9, "new": [1, 2]})
+
+
 def test_the_arguments_make_the_same_directory_from_json(tmp_path):
     made = run_directory.RunDirectory(
         tmp_path, {"seed": 1, "device": "a"}, may_change=["device"], may_grow=()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import train
 from tfrl.algorithms import recipe as recipe_lib
-from tfrl.algorithms import registry
+from tfrl.algorithms import registry, run_folders
 from tfrl.algorithms.settings import COUNT, integer
 from tfrl.compilation import processors
 from tfrl.experiments import one_program
@@ -148,6 +148,7 @@ def tune(
             overwrite,
             may_grow=[*growing],
             further_outputs=_OUTPUTS,
+            absent=run_folders.defaults_of(plan.fields()),
         )
         directory.lock()
         stack.callback(directory.unlock)

@@ -74,6 +74,7 @@ class RunDirectory:
         may_change: Collection[str] = (),
         may_grow: Collection[str] = ("num_iterations", "num_environment_steps"),
         further_outputs: Collection[str] = (),
+        absent: Mapping[str, Any] | None = None,
     ) -> None:
         """Creates the folder, or checks that it belongs to this run.
 
@@ -88,6 +89,8 @@ class RunDirectory:
             `grow` writes them to it.
           further_outputs: The names of files and folders that the program itself writes
             to the folder. They are removed and reported like the other outputs.
+          absent: The values that fields stand for which the configuration of the
+            earlier run lacks, since the program had no such field then; None for none.
 
         Raises:
           RunDirectoryError: The folder cannot be written, or has a name that TensorFlow
@@ -112,6 +115,7 @@ class RunDirectory:
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
         self._may_grow = frozenset(may_grow)
+        self._absent: dict[str, Any] = json.loads(json.dumps(dict(absent or {})))
         self._grown: dict[str, tuple[int, int]] = {}
         self._lock: directory_lock.DirectoryLock | None = None
         _check_name(self.path)
@@ -137,6 +141,7 @@ class RunDirectory:
             "may_change": sorted(self._may_change),
             "may_grow": sorted(self._may_grow),
             "further_outputs": list(self._further_outputs),
+            "absent": self._absent,
         }
 
     @property
@@ -201,7 +206,8 @@ class RunDirectory:
         """Writes the configuration, or compares it with the existing one."""
         path = self.path / _CONFIG
         if path.exists():
-            before = run_files.read_config(path)
+            stood_for = {k: v for k, v in self._absent.items() if k in self._config}
+            before = {**stood_for, **run_files.read_config(path)}
             was_stopped = (self.path / stopped_runs.NAME).exists()
             grown = _grown(before, self._config, self._may_grow, may_shrink=was_stopped)
             free = self._may_change | grown.keys()

@@ -168,7 +168,7 @@ def test_a_run_may_go_on_that_began_before_there_were_some_settings(
     assert "This run is finished" in errors
     code, _, errors = run(*arguments, "--dtype=mixed_bfloat16")
     assert code == 2
-    assert "dtype: was '(absent)', is 'mixed_bfloat16'" in errors
+    assert "dtype: was 'float32', is 'mixed_bfloat16'" in errors
 
 
 @pytest.mark.slow

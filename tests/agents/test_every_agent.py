@@ -107,6 +107,15 @@ def test_the_seed_decides_all_random_generators(name):
     assert not MADE_WITHOUT_SEED[name]
 
 
+@pytest.mark.parametrize("name", some_slow(LEARNING, fast=FAMILIES))
+def test_the_seed_decides_all_weights(name):
+    one, other = (
+        values(KINDS[name].make(ts.time_step_spec(OBSERVATION))) for _ in "12"
+    )
+    for first, second in zip(one, other, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
 def experience(name, seed=0):
     return testing.AgentConformance().make_experience(made(name), BATCH_SIZE, seed)
 

@@ -32,7 +32,7 @@ tf.config.set_logical_device_configuration(
 from tests.distribute.small_impala import IMPALA
 from tfrl import replay_service, train
 from tfrl.distribute.roles import actor, learner, run_tables
-from tfrl.distribute.servers import replay_servers
+from tfrl.distribute import replay_servers
 from tfrl.train.loops import placement
 
 found = []

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents.dreamer import rssm
+from tfrl.compilation import internals
 from tfrl.networks.construction import seeding
 from tfrl.networks.layers import encoders
 from tfrl.specs import tensor_spec
@@ -99,7 +100,8 @@ class WorldModel(rssm.TrackedLayer):
         self._images = [leaf.image for leaf in self.leaves if leaf.image]
         self._vectors = [leaf for leaf in self.leaves if leaf.image is None]
         units = sizes.units
-        self.rssm = rssm.Rssm(sizes, num_actions)
+        stream = seeding.SeedStream(seed)
+        self.rssm = rssm.Rssm(sizes, num_actions, stream())
         self.encoder = [x for _ in range(3) for x in rssm.hidden(units)]
         self.decoder = [x for _ in range(3) for x in rssm.hidden(units)]
         self.vector_heads = [_linear(leaf.size) for leaf in self._vectors]
@@ -107,9 +109,7 @@ class WorldModel(rssm.TrackedLayer):
         self.image_decoders = [_Deconvolutions(x, sizes) for x in self._images]
         self.reward_head = [*rssm.hidden(units), _linear(BINS.num_bins, zero=True)]
         self.continue_head = [*rssm.hidden(units), _linear(1)]
-        stream = seeding.SeedStream(seed)
-        for layer in self._flatten_layers(include_self=False):
-            seeding.seed_layer(layer, stream)
+        self.seed_layers(stream, self.rssm)
         self._make_weights(observation_spec, num_actions)
 
     def embed(self, observation: types.NestedTensor) -> tf.Tensor:
@@ -192,7 +192,7 @@ class WorldModel(rssm.TrackedLayer):
         self.predictions(features)
         self.reward_logits(features)
         self.continue_logits(features)
-        for layer in self._flatten_layers():
+        for layer in internals.flatten_layers(self):
             layer.built = True
 
 
@@ -220,9 +220,7 @@ class Head(rssm.TrackedLayer):
         super().__init__(name=name)
         self.hidden = [x for _ in range(3) for x in rssm.hidden(sizes.units)]
         self.last = _linear(num_outputs, zero=zero, scale=0.01)
-        stream = seeding.SeedStream(seed)
-        for layer in self._flatten_layers(include_self=False):
-            seeding.seed_layer(layer, stream)
+        self.seed_layers(seeding.SeedStream(seed))
         self(tf.zeros([1, sizes.deter + sizes.stoch * sizes.classes]))
 
     def call(self, features: tf.Tensor) -> tf.Tensor:

@@ -168,6 +168,13 @@ def apply(layers: Sequence[keras.layers.Layer], inputs: tf.Tensor) -> tf.Tensor:
 class TrackedLayer(internals.TracksMore, keras.layers.Layer):
     """A layer whose layers in lists are in checkpoints and SavedModels, too."""
 
+    def seed_layers(self, stream: seeding.SeedStream, *seeded: TrackedLayer) -> None:
+        """Seeds the initialisers of all layers inside, but for those seeded already."""
+        done = {id(x) for layer in seeded for x in internals.flatten_layers(layer)}
+        for layer in internals.flatten_layers(self, include_self=False):
+            if id(layer) not in done:
+                seeding.seed_layer(layer, stream)
+
     def also_tracked(self) -> dict[str, Any]:
         """Returns all variables by name."""
         return {f"variable_{i}": v for i, v in enumerate(self.variables)}
@@ -187,7 +194,7 @@ class Rssm(TrackedLayer):
         Args:
           sizes: The sizes.
           num_actions: The numbers of an action vector.
-          seed: Seeds the initialisers.
+          seed: Seeds the initialisers; None draws a seed.
         """
         super().__init__(name="rssm")
         self.sizes, self.num_actions = sizes, num_actions
@@ -209,9 +216,7 @@ class Rssm(TrackedLayer):
         self.gates = BlockDense(3 * sizes.deter, sizes.blocks, gates)
         self.prior_layers = [*hidden(width), *hidden(width), last()]
         self.posterior_layers = [*hidden(width), last()]
-        stream = seeding.SeedStream(seed)
-        for layer in self._flatten_layers(include_self=False):
-            seeding.seed_layer(layer, stream)
+        self.seed_layers(seeding.SeedStream(seed))
 
     def initial(self, batch_size: int | tf.Tensor) -> State:
         """Returns the state at the begin of an episode, `[B, ...]`."""

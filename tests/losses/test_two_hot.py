@@ -1,5 +1,9 @@
 """Two-hot probabilities of bins, against NumPy's interpolation in float64."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,3 +76,35 @@ def test_wrong_numbers_and_shapes_are_refused():
             LOSS(tf.zeros([3]), tf.zeros([3, wrong]))
     with pytest.raises(ValueError, match="bins"):
         LOSS.value(tf.zeros([2, 6]))
+
+
+# As users compile: tests have a lower level of optimization, at which nothing is fused.
+OPTIMIZED = """
+import tensorflow as tf
+from tfrl.losses import TwoHot
+
+logits = tf.repeat(tf.random.stateless_normal([40, 1], [1, 2]), 255, axis=1)
+value = tf.function(TwoHot(-20.0, 20.0, 255).value, jit_compile=True)
+print(float(tf.reduce_max(abs(value(logits)))))
+"""
+
+
+@pytest.mark.slow  # Its process is new.
+def test_equal_logits_are_exactly_0_when_products_are_fused():
+    # The outer bins are near 5e8: a rest of their rounding would be 0.2.
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", OPTIMIZED],
+            env={**os.environ, "XLA_FLAGS": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        == "0.0"
+    )
+
+
+def test_equal_logits_of_uneven_bins_are_their_mean():
+    bins = TwoHot(-1.0, 3.0, 4)
+    value = bins.value(tf.ones([3, 4]))
+    np.testing.assert_allclose(value, np.full(3, np.mean(bins.bins)), rtol=1e-5)

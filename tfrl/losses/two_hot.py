@@ -74,8 +74,8 @@ class TwoHot(bins.BinLoss):
     def value(self, logits: types.TensorLike) -> tf.Tensor:
         """Returns the mean of the bins, `[...]`.
 
-        The bins are added in pairs of equal size, so that equal probabilities of
-        opposite bins, which may be large, give exactly 0.
+        The bins are added in pairs, so that equal probabilities of opposite bins, which
+        may be large, give exactly 0, compiled, too.
 
         Args:
           logits: The predictions, `[..., K]`.
@@ -85,12 +85,18 @@ class TwoHot(bins.BinLoss):
         """
         logits = tf.convert_to_tensor(logits)
         self._check_bins(logits)
-        weighted = tf.nn.softmax(logits) * tf.constant(self.bins, logits.dtype)
-        half = self.num_bins // 2
-        low, middle, high = (
-            weighted[..., :half],
-            weighted[..., half : self.num_bins - half],
-            weighted[..., self.num_bins - half :],
+        chances, half = tf.nn.softmax(logits), self.num_bins // 2
+        first, middle, last = tf.split(
+            chances, [half, self.num_bins - 2 * half, half], axis=-1
         )
-        pairs = low + tf.reverse(high, [-1])
-        return tf.reduce_sum(middle, -1) + tf.reduce_sum(pairs, -1)
+        last = tf.reverse(last, [-1])
+        bins = self.bins.astype(logits.dtype.as_numpy_dtype)
+        low, centre, high = (
+            bins[:half],
+            bins[half : len(bins) - half],
+            bins[: -half - 1 : -1],
+        )
+        # Chances are subtracted before they are multiplied: two products that are
+        # rounded differently, as by a fused operation, would leave a rest.
+        pairs = (first - last) * low + last * (low + high)
+        return tf.reduce_sum(middle * centre, -1) + tf.reduce_sum(pairs, -1)

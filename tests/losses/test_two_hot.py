@@ -108,3 +108,17 @@ def test_equal_logits_of_uneven_bins_are_their_mean():
     bins = TwoHot(-1.0, 3.0, 4)
     value = bins.value(tf.ones([3, 4]))
     np.testing.assert_allclose(value, np.full(3, np.mean(bins.bins)), rtol=1e-5)
+
+
+def test_values_of_logits_near_0_are_those_of_float64():
+    bins = TwoHot(-20.0, 20.0, 255)
+    rng = np.random.default_rng(2)
+    for size in (1e-8, 1e-5, 1e-2, 1.0, 30.0):
+        logits = (size * rng.normal(size=[50, 255])).astype(np.float32)
+        chances = special.softmax(logits.astype(np.float64), axis=-1)
+        expected = np.sum(chances * bins.bins.astype(np.float64), axis=-1)
+        atol = 1e-5 * np.abs(expected).max()
+        np.testing.assert_allclose(bins.value(logits), expected, rtol=1e-3, atol=atol)
+    far = tf.constant([[200.0, *[0.0] * 253, -200.0], [-200.0, *[0.0] * 253, 200.0]])
+    outer = bins.bins[0]
+    np.testing.assert_allclose(bins.value(far), [outer, -outer], rtol=1e-6)

@@ -28,7 +28,14 @@ NOT_NATIVE = (
 )
 OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc", "iql_online")
 # Plain programs, too, round otherwise in parts than as one.
-ROUNDED = ("rainbow", "rainbow_frame_stack", "sac_simba", "mrq_discrete")
+ROUNDED = (
+    "rainbow",
+    "rainbow_frame_stack",
+    "sac_simba",
+    "mrq_discrete",
+    "dreamer",
+    "dreamer_force",
+)
 # What may differ where sums of squares are large: RND's are in the hundreds, where
 # floats are 6e-5 apart, and the gradients' of a network for rewards of -1,000 to 1,000
 # are near 100,000, where they are 0.008 apart.

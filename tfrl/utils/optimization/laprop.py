@@ -43,15 +43,16 @@ class LaProp(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self._means, self._squares = self.add_optimizer_variables(
-            variables, ["mean", "square"]
-        )
+        means, squares = self.add_optimizer_variables(variables, ["mean", "square"])
+        self._of = {
+            id(variable): pair
+            for variable, *pair in zip(variables, means, squares, strict=True)
+        }
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable."""
         step = tf.cast(self.iterations + 1, variable.dtype)
-        index = self._get_variable_index(variable)
-        mean, square = self._means[index], self._squares[index]
+        mean, square = self._of[id(variable)]
         rate = tf.cast(learning_rate, variable.dtype)
         gradient = tf.cast(gradient, variable.dtype)
         new_square = square + (1 - self.beta_2) * (tf.square(gradient) - square)

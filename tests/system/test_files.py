@@ -114,6 +114,7 @@ PRIVATE = "a path that `files.replacing` or `files.beside` has made"
 OWN = "a path that the caller gives, for a file of the caller's own"
 WRITERS = {
     "tfrl/acme/tf/savers.py": OWN,
+    "tfrl/algorithms/dreamer.py": PRIVATE,
     "tfrl/bandits/agents/examples/v2/trainer.py": OWN,
     "tfrl/compilation/program_cache.py": "TensorFlow's files in memory",
     "tfrl/compilation/program_store.py": "the user's own cache, of mode 0700",

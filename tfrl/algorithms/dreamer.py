@@ -20,6 +20,7 @@ from tfrl.algorithms.settings import (
     integer,
     live,
     one_of,
+    rate,
 )
 from tfrl.system import files
 from tfrl.train.runs import run_files
@@ -27,7 +28,7 @@ from tfrl.train.runs import run_files
 _GIVEN = 5  # The observations that the model sees before it imagines.
 
 
-class Dreamer(mixins.OneRate, mixins.Lambda, off_policy.Replayed):
+class Dreamer(mixins.Lambda, off_policy.Replayed):
     """DreamerV3: an actor that learns in a world model (Hafner et al., 2025).
 
     By default the settings are the authors' for control from vectors, with an update
@@ -45,8 +46,8 @@ class Dreamer(mixins.OneRate, mixins.Lambda, off_policy.Replayed):
     replay_capacity: int = 100_000
     batch_size: int = 16
     gamma: float = 0.997
-    learning_rate: float = 4e-5
 
+    learning_rate: float = rate("Learning rate of LaProp.", default=4e-5)
     size: str = field(
         "Size of the networks: 1m, 12m or 25m weights.",
         one_of("1m", "12m", "25m"),
@@ -59,7 +60,9 @@ class Dreamer(mixins.OneRate, mixins.Lambda, off_policy.Replayed):
         "Steps imagined from each replayed state.", SIZE, default=15
     )
     warm_up: int = field(
-        "Updates in which the learning rate rises from 0.", SIZE_OR_0, default=1_000
+        "Updates in which a constant learning rate rises from 0.",
+        SIZE_OR_0,
+        default=1_000,
     )
     entropy_regularization: float = live(
         "Weight of the policy's entropy in the loss.", FROM_0, default=3e-4
@@ -74,12 +77,12 @@ class Dreamer(mixins.OneRate, mixins.Lambda, off_policy.Replayed):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        rate: Any = self.learning_rate
-        if self.warm_up:
-            rate = parts.schedule(0.0, self.warm_up, rate)
+        learning_rate: Any = self.learning_rate
+        if self.warm_up and not callable(learning_rate):
+            learning_rate = parts.schedule(0.0, self.warm_up, learning_rate)
         return {
             **super().agent_arguments(),
-            "optimizer": utils.optimization.LaProp(rate),
+            "optimizer": utils.optimization.LaProp(learning_rate),
             "sizes": agents.dreamer.SIZES[self.size],
             "imagination_length": self.imagination_length,
             "gamma": self.gamma,

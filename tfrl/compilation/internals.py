@@ -591,9 +591,14 @@ def has_adam_slots() -> bool:
 
 def adam_slots(adam: Any, variable: Any) -> tuple[tf.Variable, tf.Variable]:
     """Returns Adam's means of a variable's gradients and of their squares."""
-    index = look_up(adam, "_get_variable_index")(variable)
+    index = position(adam, variable)
     means, squares = look_up(adam, "_momentums"), look_up(adam, "_velocities")
     return means[index].value, squares[index].value
+
+
+def position(optimizer: Any, variable: Any) -> int:
+    """Returns the place of a variable among those of a Keras optimizer."""
+    return int(look_up(optimizer, "_get_variable_index")(variable))
 
 
 def learning_rate(optimizer: Any) -> Any:

@@ -25,7 +25,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent, updates
 from tfrl.agents.dreamer import choices, dreamer_networks, dreamer_policy, rssm
-from tfrl.compilation import replicas
+from tfrl.compilation import accelerators, replicas
 from tfrl.losses import masking
 from tfrl.policies import state_recording_policy
 from tfrl.trajectories import episodes, trajectory
@@ -242,7 +242,7 @@ class DreamerAgent(tf_agent.TFAgent):
         recorded = state_recording_policy.recorded_state(
             frames.policy_info, self.collect_policy.policy_state_spec
         )
-        recorded = tf.nest.map_structure(lambda x: x[:, 0], recorded)
+        recorded = accelerators.map_moved(lambda x: x[:, 0], recorded)
         before = tf.concat([recorded["action"][:, tf.newaxis], vectors[:, :-1]], axis=1)
         knows = is_first | follows
         arrives = follows & ~is_first

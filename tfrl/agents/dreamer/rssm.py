@@ -21,7 +21,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.compilation import internals
+from tfrl.compilation import accelerators, internals
 from tfrl.networks.construction import seeding
 from tfrl.utils.random_numbers import seeds
 
@@ -315,7 +315,7 @@ def unroll(step: Callable[[Any, Any], tuple[Any, Any]], state: Any, inputs: Any)
     length = tf.shape(tf.nest.flatten(inputs)[0])[0]
 
     def at(i: tf.Tensor) -> Any:
-        return tf.nest.map_structure(lambda x: x[i], inputs)
+        return accelerators.map_moved(lambda x: x[i], inputs)
 
     probe = tf.function(lambda: step(state, at(0))[1], autograph=False)
     specs = tf.nest.map_structure(

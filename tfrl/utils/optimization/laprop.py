@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import internals
+
 
 @keras.saving.register_keras_serializable("tfrl")
 class LaProp(keras.optimizers.Optimizer):
@@ -43,16 +45,15 @@ class LaProp(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        means, squares = self.add_optimizer_variables(variables, ["mean", "square"])
-        self._of = {
-            id(variable): pair
-            for variable, *pair in zip(variables, means, squares, strict=True)
-        }
+        self._means, self._squares = self.add_optimizer_variables(
+            variables, ["mean", "square"]
+        )
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable."""
         step = tf.cast(self.iterations + 1, variable.dtype)
-        mean, square = self._of[id(variable)]
+        index = internals.position(self, variable)
+        mean, square = self._means[index], self._squares[index]
         rate = tf.cast(learning_rate, variable.dtype)
         gradient = tf.cast(gradient, variable.dtype)
         new_square = square + (1 - self.beta_2) * (tf.square(gradient) - square)

@@ -89,10 +89,10 @@ class TwoHot(bins.BinLoss):
         sizes = [half, self.num_bins - 2 * half, half]
         first, middle, last = tf.split(tf.nn.softmax(logits), sizes, axis=-1)
         small, _, large = tf.split(logits, sizes, axis=-1)
-        bins = self.bins.astype(logits.dtype.as_numpy_dtype)
-        low, centre, high = np.split(bins, [half, len(bins) - half])
-        # In pairs, from the outside: p_i - p_j = p_j expm1(logit_i - logit_j). Rounded
-        # probabilities, times bins near 5e8, would leave 0.1 of logits near 0.
+        points = self.bins.astype(logits.dtype.as_numpy_dtype)
+        low, centre, high = np.split(points, [half, len(points) - half])
+        # In pairs, from the outside: p_i - p_j = p_j expm1(logit_i - logit_j). The
+        # difference of rounded probabilities, times bins near 5e8, is wrong by 0.1.
         last, apart = tf.reverse(last, [-1]), small - tf.reverse(large, [-1])
         near = last * tf.math.expm1(tf.minimum(apart, 1.0))
         differences = tf.where(apart < 1.0, near, first - last)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_same_shape, check_scalars
+from tfrl.losses.value_rescaling import signed_logp1
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -87,8 +88,6 @@ def symlog_loss(prediction: types.TensorLike, target: types.TensorLike) -> tf.Te
     Raises:
       ValueError: The shapes differ.
     """
-    from tfrl.losses.value_rescaling import signed_logp1
-
     prediction = tf.convert_to_tensor(prediction)
     target = tf.stop_gradient(signed_logp1(target))
     check_same_shape(prediction=prediction, target=target)

@@ -290,12 +290,9 @@ class DreamerAgent(tf_agent.TFAgent):
             data, seeds.as_seed(0), sees=tf.range(length) < num_given
         )
 
-        def flat(x: tf.Tensor) -> tf.Tensor:
-            return tf.reshape(x, [batch_size * length, *x.shape[2:]])
-
-        features = rssm.State(flat(deters), flat(stochs)).features()
+        features = rssm.State(_flat(deters), _flat(stochs)).features()
         pairs = self._model.compared(
-            features, tf.nest.map_structure(flat, data.observation)
+            features, tf.nest.map_structure(_flat, data.observation)
         )
         return tf.nest.map_structure(
             lambda x: tf.reshape(x, [batch_size, length, *x.shape[1:]]), pairs
@@ -308,24 +305,21 @@ class DreamerAgent(tf_agent.TFAgent):
         deters, posteriors, stochs = self._follow(data, model_seed)
         batch_size, length = tf.unstack(tf.shape(data.reward))
 
-        def flat(x: tf.Tensor) -> tf.Tensor:
-            return tf.reshape(x, [batch_size * length, *x.shape[2:]])
-
-        states = rssm.State(flat(deters), flat(stochs))
+        states = rssm.State(_flat(deters), _flat(stochs))
         features = states.features()
         priors = self._model.rssm.prior(states.deter)
         dynamics, representation = losses.balanced_kl(
-            flat(posteriors), priors, self._free_nats
+            _flat(posteriors), priors, self._free_nats
         )
-        knows = flat(data.knows_reward)
-        going = (1.0 - flat(data.ends)) * self._gamma
+        knows = _flat(data.knows_reward)
+        going = (1.0 - _flat(data.ends)) * self._gamma
         imagined = self._imagine(states, own_seed)
         each = {
             "reconstruction_loss": self._model.reconstruction_loss(
-                features, tf.nest.map_structure(flat, data.observation)
+                features, tf.nest.map_structure(_flat, data.observation)
             ),
             "reward_loss": masking.masked(
-                BINS(flat(data.reward), self._model.reward_logits(features)), knows
+                BINS(_flat(data.reward), self._model.reward_logits(features)), knows
             ),
             "continue_loss": masking.masked(
                 tf.nn.sigmoid_cross_entropy_with_logits(
@@ -358,12 +352,7 @@ class DreamerAgent(tf_agent.TFAgent):
         """
         model, sizes = self._model.rssm, self._model.sizes
         batch_size, length = tf.unstack(tf.shape(data.reward))
-        tokens = self._model.embed(
-            tf.nest.map_structure(
-                lambda x: tf.reshape(x, [batch_size * length, *x.shape[2:]]),
-                data.observation,
-            )
-        )
+        tokens = self._model.embed(tf.nest.map_structure(_flat, data.observation))
         tokens = tf.reshape(tokens, [batch_size, length, tokens.shape[-1]])
         noise = rssm.gumbel(seed, [batch_size, length, sizes.stoch, sizes.classes])
         begins = data.is_first | data.is_cut
@@ -375,8 +364,8 @@ class DreamerAgent(tf_agent.TFAgent):
             )
             deter = model.advance(state, action)
             logits = model.posterior(deter, token)
-            for is_seen in seen:
-                logits = tf.where(is_seen, logits, model.prior(deter))
+            if seen:
+                logits = tf.where(seen[0], logits, model.prior(deter))
             state = rssm.State(deter, rssm.sample(logits, noise))
             return state, (deter, logits, state.stoch)
 
@@ -451,7 +440,10 @@ class DreamerAgent(tf_agent.TFAgent):
     def _of_replay(
         self, data: Sequences, features: tf.Tensor, imagined_returns: tf.Tensor
     ) -> tf.Tensor:
-        """Returns the critic's loss on replayed states `[N]`, which it trains, too."""
+        """Returns the critic's losses on replayed states, `[N]`.
+
+        Their gradients train the model, too.
+        """
         batch_size, length = tf.unstack(tf.shape(data.reward))
         reward, ends, stops, bootstrap = map(
             common.transpose_batch_time,
@@ -489,6 +481,11 @@ class DreamerAgent(tf_agent.TFAgent):
         if training:
             self._range.assign(moved)
         return tf.maximum(1.0, moved)
+
+
+def _flat(x: tf.Tensor) -> tf.Tensor:
+    """Returns `[B, T, ...]` as `[B T, ...]`."""
+    return tf.reshape(x, [-1, *x.shape[2:]])
 
 
 def _like(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:

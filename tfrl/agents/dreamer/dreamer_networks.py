@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -141,12 +141,7 @@ class WorldModel(rssm.TrackedLayer):
     ) -> tf.Tensor:
         """Returns the squared errors of all leaves, summed, `[N]`."""
         total = tf.zeros(tf.shape(features)[:1])
-        for leaf, prediction, value in zip(
-            self.leaves,
-            self.predictions(features),
-            tf.nest.flatten(observation),
-            strict=True,
-        ):
+        for leaf, prediction, value in self._by_leaf(features, observation):
             numbers = tf.stop_gradient(leaf.numbers(value))
             if leaf.image:
                 error = tf.math.squared_difference(prediction, numbers)
@@ -164,13 +159,15 @@ class WorldModel(rssm.TrackedLayer):
                 leaf.numbers(value),
                 prediction if leaf.image else losses.signed_expm1(prediction),
             )
-            for leaf, prediction, value in zip(
-                self.leaves,
-                self.predictions(features),
-                tf.nest.flatten(observation),
-                strict=True,
-            )
+            for leaf, prediction, value in self._by_leaf(features, observation)
         ]
+
+    def _by_leaf(
+        self, features: tf.Tensor, observation: types.NestedTensor
+    ) -> Iterator[tuple[Leaf, tf.Tensor, tf.Tensor]]:
+        """Returns each leaf with its prediction and its observed value."""
+        values = tf.nest.flatten(observation)
+        return zip(self.leaves, self.predictions(features), values, strict=True)
 
     def reward_logits(self, features: tf.Tensor) -> tf.Tensor:
         """Returns the logits of the reward that led to a state, `[N, K]`."""

@@ -56,7 +56,7 @@ class Sizes(NamedTuple):
       units: The units of hidden layers.
       hidden: The units of the model's own hidden layers.
       classes: The classes of each stochastic variable, `C`.
-      depth: The channels of the first convolution, halved.
+      depth: Half the number of the first convolution's channels.
       stoch: The number of stochastic variables, `S`.
       blocks: The blocks of the recurrent weights.
     """
@@ -70,7 +70,7 @@ class Sizes(NamedTuple):
     blocks: int = 8
 
 
-# By the number of weights that the authors name them by.
+# By the authors' names, which are numbers of weights.
 SIZES = {
     "1m": Sizes(512, 64, 64, 4, 4),
     "12m": Sizes(2048, 256, 256, 16, 16),
@@ -219,7 +219,7 @@ class Rssm(TrackedLayer):
         self.seed_layers(seeding.SeedStream(seed))
 
     def initial(self, batch_size: int | tf.Tensor) -> State:
-        """Returns the state at the begin of an episode, `[B, ...]`."""
+        """Returns the state at the beginning of an episode, `[B, ...]`."""
         sizes = self.sizes
         return State(
             tf.zeros([batch_size, sizes.deter]),
@@ -250,7 +250,7 @@ class Rssm(TrackedLayer):
         return update * candidate + (1 - update) * state.deter
 
     def prior(self, deter: tf.Tensor) -> tf.Tensor:
-        """Returns the logits of the stochastic part, `[B, S, C]`, without a sight."""
+        """Returns the stochastic part's logits `[B, S, C]`, without an observation."""
         return self._logits(apply(self.prior_layers, deter))
 
     def posterior(self, deter: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:

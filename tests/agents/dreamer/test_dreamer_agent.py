@@ -15,6 +15,7 @@ from tfrl.trajectories import trajectory
 OBSERVATION = tf.TensorSpec([3], tf.float32)
 CHOICE = BoundedTensorSpec([], tf.int32, 0, 2)
 FORCE = BoundedTensorSpec([2], tf.float32, -2, 2)
+ONE_FORCE = BoundedTensorSpec([1], tf.float32, -2, 2)
 SIZES = rssm.Sizes(deter=8, units=6, hidden=5, classes=3, depth=2, stoch=2, blocks=2)
 RNG = np.random.default_rng(5)
 GAMMA, LAMBDA = 1 - 1 / 20, 0.9
@@ -326,3 +327,25 @@ def test_later_observations_do_not_change_what_is_predicted_from_the_first(agent
     ((_, seen),) = agent.open_loop(changed, 5)
     assert np.abs(seen - one)[:, 3:].max() > 1e-4
     np.testing.assert_allclose(seen[:, :3], one[:, :3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("spec", [CHOICE, ONE_FORCE], ids=["choice", "force"])
+def test_a_graph_for_batches_of_any_size_has_the_loss_of_this_size(spec):
+    agent = make(spec)
+    given = frames()
+    if spec is ONE_FORCE:
+        info = given.policy_info["policy_state"]
+        forces = tf.constant(np.random.default_rng(1).uniform(-2, 2, [3, 5, 1]))
+        forces = tf.cast(forces, tf.float32)
+        given = given._replace(
+            action=forces, policy_info={"policy_state": {**info, "action": forces / 2}}
+        )
+    any_size = tf.nest.map_structure(
+        lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), given
+    )
+    traced = tf.function(agent.loss, input_signature=[any_size], autograph=False)
+    found, expected = traced(given), agent.loss(given)
+    for one, other in zip(
+        tf.nest.flatten(found), tf.nest.flatten(expected), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

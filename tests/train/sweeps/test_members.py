@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.train import test_sweep
+from tfrl.system import log
 from tfrl.train.sweeps import members
 
 
@@ -19,3 +21,12 @@ def test_a_compilation_that_was_interrupted_has_ended(monkeypatch, call):
     with pytest.raises(KeyboardInterrupt):
         runs.start() if call == "start" else runs.advance(1)
     assert runs.running_step() is None
+
+
+def test_loops_that_say_what_they_are_are_heard_once(capsys):
+    def make_loop(seed):
+        log.info("The settings are these.")
+        return test_sweep.make_loop(seed)
+
+    members.Members(make_loop, [1, 2, 3], {}, num_eval_episodes=2)
+    assert capsys.readouterr().err.count("The settings are these.") == 1

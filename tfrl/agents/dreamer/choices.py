@@ -60,7 +60,9 @@ class Continuous(Actor):
     def sample(self, outputs: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """Returns drawn vectors; see `Actor`."""
         mean, stddev = self._moments(outputs)
-        return mean + stddev * seeds.normal(seed, tf.shape(mean))
+        noise = seeds.normal(seed, tf.shape(mean))
+        noise.set_shape(mean.shape)  # Else a plain graph does not know a size of 1.
+        return mean + stddev * noise
 
     def mode(self, outputs: tf.Tensor) -> tf.Tensor:
         """Returns the means; see `Actor`."""

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfrl.compilation import compile_errors, processors, trace_counts
 from tfrl.environments.boundary import running_steps
 from tfrl.environments.native import native_environment
+from tfrl.system import log
 from tfrl.train.loops import collecting_loop, placement
 from tfrl.train.sweeps import vectorized_members
 from tfrl.utils import variables
@@ -45,7 +46,8 @@ class Members:
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
-            made = make_loop(seed, **own)
+            with log.silenced(is_silent=run > 0):  # All would say the same.
+                made = make_loop(seed, **own)
             environment = _check_loop(made)
             if run == 0:
                 self.loop = made
@@ -94,10 +96,11 @@ class Members:
         Raises:
           ValueError: The variables of a new loop have other shapes.
         """
-        fresh = {
-            run: self._initial_values(run, seed, self._make_loop(seed, **own))
-            for run, (seed, own) in runs.items()
-        }
+        with log.silenced():
+            fresh = {
+                run: self._initial_values(run, seed, self._make_loop(seed, **own))
+                for run, (seed, own) in runs.items()
+            }
         changed = sorted({run // self._share for run in runs})
         filled = []
         for share in changed:

@@ -59,8 +59,8 @@ RECIPES = {
     ),
     # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
-    # It requires gymnasium 1.0.
-    "d3rlpy": Recipe((("d3rlpy>=2.8.1", "gymnasium[mujoco]"),)),
+    # It requires gymnasium 1.0, whose extra for Box2D is built from its source.
+    "d3rlpy": Recipe((("d3rlpy>=2.8.1", "gymnasium[mujoco]", "box2d", "pygame"),)),
     # It requires tfp-nightly, which has no place beside the other packages.
     "sbx": Recipe((("sbx-rl>=0.28", "gymnasium[mujoco]"),)),
 }

@@ -181,6 +181,16 @@ HALF_TRAINED = Recording(
     LOGS / "half_trained_sac",
 )
 
+# A DQN's frames of exploring and learning, on tasks with one discrete action.
+HALF_TRAINED_DQNS = tuple(
+    Recording(
+        Entry("DQN", "dqn", preset, 1, {"num_iterations": num_iterations}),
+        LOGS / f"half_trained_{preset}",
+    )
+    for preset, num_iterations in (("dqn", 2_500), ("dqn_lunar_lander", 12_500))
+)
+
+_EMPTY_GRID = "MiniGrid-Empty-Random-5x5-v0"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _HINDSIGHT = "DQN with hindsight"
 
@@ -316,7 +326,11 @@ _OF_SAC = {
     what: [Recording(each, each.folder(0), episodes) for each in _SAC_RUNS]
     for what, episodes in (("replay", 0), ("episodes", 100))
 }
-RECORDINGS = (HALF_TRAINED, *itertools.chain.from_iterable(_OF_SAC.values()))
+RECORDINGS = (
+    HALF_TRAINED,
+    *HALF_TRAINED_DQNS,
+    *itertools.chain.from_iterable(_OF_SAC.values()),
+)
 # Where published settings differ from data to data. IQL's authors multiply rewards by
 # 1,000 / (largest - smallest return of the recording); CORL does so on Hopper alone.
 # ReBRAC's penalties are CORL's for the data of D4RL that are most alike: medium-replay
@@ -355,6 +369,50 @@ _RECORDED_ON_MUJOCO = tuple(
         ("ReBRAC", "rebrac"),
     )
 )
+# The weight of the penalty is d3rlpy's; 0.1 returned 173 on seed 100 of CartPole-v1.
+_WITH_CHOICES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("BC", "bc", {}),
+    ("CQL", "cql", {"cql_alpha": 1.0}),
+    ("IQL", "iql", {}),
+)
+_RECORDED_WITH_CHOICES = tuple(
+    Entry(
+        agent,
+        name,
+        "offline",
+        3,
+        _on(recording.entry.environment, data=recording.source, **changes),
+    )
+    for recording in HALF_TRAINED_DQNS
+    for agent, name, changes in _WITH_CHOICES
+)
+# All with one setting, but for the sizes and the steps.
+_MRQ = {
+    family: tuple(
+        Entry(agent, "mrq", preset, seeds, _on(name, **changes), published_as="MR.Q")
+        for name in names
+    )
+    for family, agent, preset, seeds, changes, names in (
+        ("Classic control", "MR.Q", "mrq", 1, {}, ("CartPole-v1", "Acrobot-v1")),
+        ("MiniGrid", "MR.Q", "mrq", 1, {"grid_observations": "image"}, (_EMPTY_GRID,)),
+        (
+            "MuJoCo",
+            "MR.Q of half the size",
+            "mrq_mujoco",
+            3,
+            {"hidden_size": 256, "num_iterations": 90_000},
+            ("Hopper-v5",),
+        ),
+        (
+            "dm_control",
+            "MR.Q of half the size",
+            "mrq_dm_control",
+            3,
+            {"hidden_size": 256, "num_iterations": 40_000},
+            ("dm_control/cheetah-run",),
+        ),
+    )
+}
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
 )
@@ -366,7 +424,7 @@ _MINIGRID = tuple(
     Entry(agent, "ppo", "ppo_minigrid", 5, _on(name, **changes), published_as="PPO")
     for name in (
         "MiniGrid-DoorKey-5x5-v0",
-        "MiniGrid-Empty-Random-5x5-v0",
+        _EMPTY_GRID,
         "MiniGrid-Unlock-v0",
     )
     for agent, changes in (("PPO", {}), ("PPO with convolutions", _CONVOLUTIONS))
@@ -444,6 +502,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("MPO", "mpo", "mpo", 32),
         Entry("SAC", "sac", "sac_mountain_car", 5),
         Entry("DDPG", "ddpg", "td3_mountain_car", 5),
+        *_MRQ["Classic control"],
     ),
     "Box2D": (
         Entry("DQN", "dqn", "dqn_lunar_lander", 3),
@@ -456,12 +515,15 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         *_OTHERS_ON_MUJOCO,
         *_AT_100_000_STEPS,
         *_AT_300_000_STEPS,
+        *_MRQ["MuJoCo"],
+        Entry("MR.Q", "mrq", "mrq_mujoco", 1, {"num_iterations": 90_000}),
     ),
     "dm_control": (
         Entry("D4PG", "d4pg", "d4pg_cartpole", 5),
         *_WITH_NOISE_ON_MEANS,
+        *_MRQ["dm_control"],
     ),
-    "MiniGrid": _MINIGRID,
+    "MiniGrid": (*_MINIGRID, *_MRQ["MiniGrid"]),
     "MinAtar": _MINATAR,
     "NAVIX": (Entry("PPO", "ppo", "ppo_navix", 1, note="chosen on seeds 0 and 100"),),
     "Memory": (
@@ -519,10 +581,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             ("BC", "bc", "offline"),
         )
     )
+    + _RECORDED_WITH_CHOICES
     + _RECORDED_ON_MUJOCO,
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
 _LONGEST = (
+    *itertools.chain.from_iterable(_MRQ.values()),
     *_WITH_NOISE_ON_MEANS,
     *_OTHERS_ON_MUJOCO,
     *_ON_LUNAR_LANDER,

@@ -63,6 +63,10 @@ COMPARED = (
     "td3+bc_on_replay_td3_bc_mujoco_hopper-v5",
     "iql_on_replay_iql_mujoco_hopper-v5",
     "td3+bc_on_episodes_td3_bc_mujoco_hopper-v5",
+    "bc_offline_cartpole-v1",
+    "cql_offline_cartpole-v1",
+    "bc_offline_lunarlander-v3",
+    "cql_offline_lunarlander-v3",
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _HEAD = """## Beside other libraries
@@ -80,7 +84,9 @@ Returns are interquartile means. `python -m benchmarks.score_peers` trains these
 they are in `benchmarks/score_peers.csv`. An agent whose settings a library lacks has no
 row: Stable-Baselines3, for example, has neither prioritized replay nor double
 Q-learning. The learning rate of IQL's actor falls to 0 along a cosine in d3rlpy, and
-linearly in tfrl."""
+linearly in tfrl. d3rlpy's CQL of one choice copies the network to its target where
+tfrl's target follows by a small step in each update; it is copied as often as such
+steps make a whole."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,35 +252,62 @@ def _td3(s: Mapping[str, Any]) -> dict[str, Any]:
 
 def _recorded(s: Mapping[str, Any], algorithm: str, **arguments: Any) -> dict[str, Any]:
     """Returns the task of an agent that learns from a recording."""
-    _refuse(s, train_steps_per_iteration=1, online_share=0.0)
-    rates = {
-        f"{name}_learning_rate": s["learning_rate"] for name in ("actor", "critic")
-    }
+    _refuse(s, train_steps_per_iteration=1)
     return {
         "algorithm": algorithm,
         "steps": s["num_iterations"],
         "data": s["data"],
         "layers": list(s["fc_layer_params"]),
         "is_normalized": s["normalize_observations"],
-        "reward_scale": s["reward_scale"],
-        "arguments": {
-            "batch_size": s["batch_size"],
-            "gamma": s["gamma"],
-            "tau": s["target_update_tau"],
-            **rates,
-            **arguments,
-        },
+        "reward_scale": s.get("reward_scale", 1.0),
+        "arguments": {"batch_size": s["batch_size"], **arguments},
     }
 
 
+def _with_critics(
+    s: Mapping[str, Any], algorithm: str, **arguments: Any
+) -> dict[str, Any]:
+    """Returns the task of an actor and critics that learn from a recording."""
+    _refuse(s, online_share=0.0)
+    rates = {
+        f"{name}_learning_rate": s["learning_rate"] for name in ("actor", "critic")
+    }
+    return _recorded(
+        s,
+        algorithm,
+        gamma=s["gamma"],
+        tau=s["target_update_tau"],
+        **rates,
+        **arguments,
+    )
+
+
 def _td3_bc(s: Mapping[str, Any]) -> dict[str, Any]:
-    return _recorded(s, "TD3PlusBC", alpha=s["bc_alpha"])  # The rest is the same.
+    return _with_critics(s, "TD3PlusBC", alpha=s["bc_alpha"])  # The rest is the same.
 
 
 def _iql(s: Mapping[str, Any]) -> dict[str, Any]:
     _refuse(s, final_actor_learning_rate=0.0)  # d3rlpy's falls to 0 along a cosine.
     expectile, weight = s["expectile"], s["inverse_temperature"]
-    return _recorded(s, "IQL", expectile=expectile, weight_temp=weight)
+    return _with_critics(s, "IQL", expectile=expectile, weight_temp=weight)
+
+
+def _cql(s: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the task of CQL for one choice, whose target is copied, not moved."""
+    _refuse(s, online_share=0.0)
+    return _recorded(
+        s,
+        "DiscreteCQL",
+        learning_rate=s["learning_rate"],
+        gamma=s["gamma"],
+        alpha=s["cql_alpha"],
+        target_update_interval=round(1 / s["target_update_tau"]),
+    )
+
+
+def _bc(s: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the task of behavioural cloning of one choice, without a penalty."""
+    return _recorded(s, "DiscreteBC", learning_rate=s["learning_rate"], beta=0.0)
 
 
 _LIBRARIES = (
@@ -285,7 +318,10 @@ _LIBRARIES = (
         {"ppo": _rollouts, "a2c": _rollouts, "dqn": _dqn, "sac": _sac, "td3": _td3},
     ),
     Library(
-        "d3rlpy", "d3rlpy", "score_with_d3rlpy.py", {"td3_bc": _td3_bc, "iql": _iql}
+        "d3rlpy",
+        "d3rlpy",
+        "score_with_d3rlpy.py",
+        {"td3_bc": _td3_bc, "iql": _iql, "cql": _cql, "bc": _bc},
     ),
 )
 

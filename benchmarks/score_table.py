@@ -261,9 +261,9 @@ deviation, number of runs, kind and page. They are of these sources:
 - Tianshou's benchmark of MuJoCo: ten runs, the best evaluation of each.
 - CleanRL's pages: three runs, returns of the exploring actions at the end of training;
   two rows there are OpenAI's baselines.
-- The results of SAC, CrossQ, DroQ and REDQ in SimbaV2's repository: ten runs each. The
-  figures are computed from its files, which do not say how actions were chosen, so they
-  give no verdict.
+- The results of SAC, CrossQ, DroQ, REDQ and MR.Q in SimbaV2's repository: ten runs
+  each. The figures are computed from its files, which do not say how actions were
+  chosen, so they give no verdict.
 - The curves in gymnax-blines' files of its runs on MinAtar's games: one run each. A
   figure is the mean of 164 episodes, whose actions are sampled, at that number of
   steps. The learning rate stays, so a shorter run would have ended there.

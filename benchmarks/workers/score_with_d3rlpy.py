@@ -27,10 +27,12 @@ def make(task: dict[str, Any]) -> Any:
     config = getattr(d3rlpy.algos, f"{task['algorithm']}Config")
     arguments = dict(task["arguments"])
     is_iql = task["algorithm"] == "IQL"
-    names = ["actor", "critic", *(["value"] if is_iql else [])]
-    for name in names:
+    prefixes = ["actor_", "critic_", *(["value_"] if is_iql else [])]
+    if task["algorithm"].startswith("Discrete"):
+        prefixes = [""]
+    for prefix in prefixes:
         encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=task["layers"])
-        arguments[f"{name}_encoder_factory"] = encoder
+        arguments[f"{prefix}encoder_factory"] = encoder
     if task["is_normalized"]:
         scaler = d3rlpy.preprocessing.StandardObservationScaler()
         arguments["observation_scaler"] = scaler

@@ -10,7 +10,8 @@ The first of two comments on a page says which lines belong between them:
 On the pages of algorithms, `code` shows functions of the package, `settings` the
 settings of algorithms, `common` the settings of all of them, `presets` the settings for
 environments, `scores` the agents' rows of the score table with a picture of each agent,
-and `health` the rows of the agents in docs/health.md. On other pages, `absent` shows a
+`choices` the best agents by that table, and `health` the rows of the agents in
+docs/health.md. On other pages, `absent` shows a
 table of `tfrl/absent_names.json`, `changes` that of `tfrl.startup`, `rules` the rules
 of `tfrl migrate`, `words` other libraries' words, `columns` those of a run's log, and
 `floors` the packages by the contract of import-linter in pyproject.toml. A test
@@ -170,6 +171,13 @@ def _scores(arguments: str) -> Iterator[str]:
     yield from ("", *pictures.values())
 
 
+def _choices(_: str) -> Iterable[str]:
+    """Returns the table of the best agents by task and steps."""
+    from benchmarks import score_choices, score_curves
+
+    return score_choices.table(dict(_measured()), score_curves.read())
+
+
 @functools.cache
 def _measured() -> list[tuple[Any, list[dict[str, str]]]]:
     """Returns the entries of the score table that have runs, each with these."""
@@ -290,7 +298,7 @@ def _shown(value: Any) -> str:
 
 
 _WRITERS = (
-    *(_code, _settings, _common, _presets, _scores, _health),
+    *(_code, _settings, _common, _presets, _scores, _choices, _health),
     *(_absent, _changes, _rules, _words, _columns, _floors),
 )
 _KINDS = {writer.__name__[1:]: writer for writer in _WRITERS}

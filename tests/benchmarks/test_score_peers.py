@@ -41,7 +41,8 @@ def test_periods_in_updates_become_periods_in_steps():
 def test_every_entry_that_is_compared_has_a_task(name):
     entry = NAMED[name]
     made = score_peers.task(entry)
-    assert made["algorithm"] in (entry.algorithm.upper(), "TD3PlusBC")
+    name = entry.algorithm.upper()
+    assert made["algorithm"] in (name, f"Discrete{name}", "TD3PlusBC")
     assert made["steps"] > 10_000
 
 
@@ -117,3 +118,14 @@ def test_seconds_are_of_runs_on_the_same_processor():
     peer = [row(entry, 0, 480.0, seconds="35", processor="Intel")]
     assert "| 2, 1 | 7 | 35 | 5.0 |" in score_peers.section(own, peer)
     assert "| 1, 1 |  |  |  |" in score_peers.section(own[:1], peer)
+
+
+def test_agents_of_one_choice_have_d3rlpys_classes_and_rates():
+    made = score_peers.task(NAMED["cql_offline_cartpole-v1"])
+    assert made["algorithm"] == "DiscreteCQL"
+    assert made["reward_scale"] == 0.1
+    # A step of 0.005 in each update makes a whole in 200.
+    assert made["arguments"]["target_update_interval"] == 200
+    made = score_peers.task(NAMED["bc_offline_cartpole-v1"])
+    assert made["algorithm"] == "DiscreteBC"
+    assert made["arguments"] == {"batch_size": 64, "learning_rate": 1e-3, "beta": 0.0}

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.agents import checks
+from tfrl.networks import mask_splitter_network
 from tfrl.networks import network as network_lib
 from tfrl.networks.construction import seeding
 from tfrl.utils import common
@@ -66,7 +67,10 @@ def twin(
     """
     if second is None:
         second = network.copy(name=name)
-        seeding.reseed_layer(second, seeding.SeedStream(0))
+        # A network that sees a part of observations begins as it would without others.
+        is_partial = isinstance(second, mask_splitter_network.MaskSplitterNetwork)
+        seeded = second.wrapped_network if is_partial else second
+        seeding.reseed_layer(seeded, seeding.SeedStream(0))
     else:
         second = network_lib.as_network(second, input_spec)
     second = common.maybe_copy_target_network_with_checks(

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfrl.agents import checks, data_converter, measures, normalization, updates
 from tfrl.agents.checks import check_finite, check_finite_gradients
 from tfrl.compilation import context, conversion, convolutions
-from tfrl.policies import tf_policy
+from tfrl.policies import partial_observation_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -358,6 +358,19 @@ class TFAgent(mixins.RefusesOverrides, tf.Module, mixins.Untracked, abc.ABC):
         known = {id(v) for v in variables.as_tf_variables(held)}
         statistics = variables.tracked_variables(self._normalizers)
         return VariableList([*held, *(v for v in statistics if id(v) not in known)])
+
+    def leave_out_of_policy(self, *names: str) -> None:
+        """Lets `policy` act without parts of observations, which are 0 for it.
+
+        It is then saved, exported and served without them. The collect policy keeps
+        them, since critics learn from what it sees.
+
+        Args:
+          *names: The keys of the parts, which its network must not use.
+        """
+        self._policy = partial_observation_policy.PartialObservationPolicy(
+            self._policy, names
+        )
 
     def post_process_policy(self) -> tf_policy.TFPolicy:
         """Returns the policy to deploy after training; `policy` by default."""

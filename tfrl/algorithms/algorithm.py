@@ -90,6 +90,7 @@ class Algorithm(Builder):
       actions: The kind of actions that it chooses; see `spaces`.
       is_offline: Whether it learns from recorded data, and steps no environment.
       takes_masks: Whether its agent takes masks of one discrete action.
+      has_own_critics: Whether its critics may see what its actor does not.
       preset: The preset whose settings it takes; None if there is none.
       options: The options of the environment that are not at their defaults, by name.
     """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 import os
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrl import agents, environments, garbage, policies, startup, train
+from tfrl import networks as networks_lib
 from tfrl.algorithms import given_parts, other_words, presets, registry, spaces, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
@@ -44,6 +46,7 @@ class Builder(settings_lib.Settings):
     actions: ClassVar[spaces.Kind] = "any"
     is_offline: ClassVar[bool] = False
     takes_masks: ClassVar[bool] = False
+    has_own_critics: ClassVar[bool] = False
 
     # What the constructor takes beside settings; `alias` is the argument's name.
     own_environment: Any = part(alias="environment", default=None, kw_only=False)
@@ -183,7 +186,8 @@ class Builder(settings_lib.Settings):
     ) -> dict[str, Any]:
         """Returns the preset's settings, and logs where they are from.
 
-        The size of an environment that a program has made sets `num_envs`.
+        The size of an environment that a program has made sets `num_envs`. Where the
+        members of a batch belong together, `num_envs` becomes a multiple of them.
 
         Args:
           probe: The environment.
@@ -201,15 +205,19 @@ class Builder(settings_lib.Settings):
             else preset.text(name)
         )
         log.info(f"{self.title} on {name or 'this environment'}: {text}.")
-        num_envs = conversion.batch_size_of(given)
-        if num_envs is None or "num_envs" not in self.setting_fields():
+        if "num_envs" not in self.setting_fields():
             return made
-        if values.get("num_envs", num_envs) != num_envs:
+        usual = {**self.defaults(), **made, **values}
+        num_envs = probe.num_envs(usual["num_envs"])
+        if num_envs is None:
+            return made
+        is_made = conversion.is_environment(given)
+        if is_made and values.get("num_envs", num_envs) != num_envs:
             raise ValueError(
                 f"num_envs: got {values['num_envs']} for an environment that is a "
                 f"batch of {num_envs}; leave it out, or give a function that makes one."
             )
-        return {**made, **self.fitted({**self.defaults(), **made, **values}, num_envs)}
+        return {**made, **self.fitted(usual, num_envs)}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -305,6 +313,23 @@ class Builder(settings_lib.Settings):
         )
 
     @property
+    def has_critic_part(self) -> bool:
+        """Whether critics see a part of observations alone, and actors the others."""
+        return spaces.has_critic_part(self.observation_spec)
+
+    @property
+    def actor_spec(self) -> Any:
+        """The spec of the actor's input."""
+        spec = self.observation_spec
+        return spaces.actors_part(spec) if self.has_critic_part else spec
+
+    @property
+    def critic_spec(self) -> Any:
+        """The spec of the critics' observations, and of all value networks'."""
+        spec = self.observation_spec
+        return spec[spaces.CRITIC] if self.has_critic_part else spec
+
+    @property
     def has_mask(self) -> bool:
         """Whether the environment's observations hold a mask of actions, by its name.
 
@@ -365,20 +390,70 @@ class Builder(settings_lib.Settings):
                 f"{spaces.MASK!r}, but {self.title} takes none; {instead}rename the "
                 "part of the observation, which is then seen as numbers."
             )
+        if self.has_critic_part and not self.has_own_critics:
+            raise ValueError(
+                f"environment: got one whose observation has {spaces.CRITIC!r}, which "
+                f"critics alone may see, but {self.title} has no critics apart from "
+                "its policy; train PPO, A2C, SAC or TD3, or rename that part."
+            )
         networks = self.make_networks()
         own_critics = {}
         for name, given in self._own_networks(networks).items():
+            spec = self._part_for(name)(specs[0])
             is_critic = name.startswith("critic") and not spaces.is_one_choice(specs[1])
-            taken = specs if is_critic else specs[0]
-            networks[name] = given_parts.network_of(given, *specs, taken, self.seed)
+            taken = (spec, specs[1]) if is_critic else spec
+            networks[name] = given_parts.network_of(
+                given, spec, specs[1], taken, self.seed
+            )
             own_critics.update({name: networks[name]} if is_critic else {})
         make = self.own_agent or self.agent_class()
         keywords = {**self.agent_arguments(), **self.agent_keywords()}
         with (
             given_parts.naming_argument(self.own_arguments or {}, make),
-            given_parts.naming_critic(own_critics, specs),
+            given_parts.naming_critic(own_critics, (self.critic_spec, specs[1])),
         ):
-            return make(environment.time_step_spec(), specs[1], **networks, **keywords)
+            agent = make(
+                environment.time_step_spec(),
+                specs[1],
+                **{name: self._seeing(name, x, specs) for name, x in networks.items()},
+                **keywords,
+            )
+        if self.has_critic_part:
+            agent.leave_out_of_policy(spaces.CRITIC)
+        return agent
+
+    def _part_for(self, name: str) -> Callable[[Any], Any]:
+        """Returns the function from observations to what a network sees of them.
+
+        Args:
+          name: The agent's argument for the network.
+        """
+        if not self.has_critic_part:
+            return lambda observation: observation
+        if name.startswith("actor"):
+            return spaces.actors_part
+        return operator.itemgetter(spaces.CRITIC)
+
+    def _seeing(self, name: str, network: Any, specs: tuple[Any, Any]) -> Any:
+        """Returns a network of observations that gives another its part of them.
+
+        Args:
+          name: The agent's argument for the network.
+          network: The network.
+          specs: The specs of observations and actions.
+        """
+        if not self.has_critic_part or network is None:
+            return network
+        part_of = self._part_for(name)
+        if not name.startswith("critic"):
+            return networks_lib.MaskSplitterNetwork(
+                lambda x: (part_of(x), None), network, input_tensor_spec=specs[0]
+            )
+        return networks_lib.MaskSplitterNetwork(
+            lambda pair: ((part_of(pair[0]), pair[1]), None),
+            network,
+            input_tensor_spec=specs,
+        )
 
     def agent_keywords(self) -> dict[str, Any]:
         """Returns the agent's arguments that the program gives."""
@@ -481,8 +556,12 @@ class Builder(settings_lib.Settings):
                 )
         has_own = self.own_encoder is not None or self.own_network is not None
         if not has_own and "conv_layer_params" in self.setting_fields():
-            specs = self.observation_spec, self.environment.action_spec()
-            self.world.describe(*specs, has_mask=self.has_mask)
+            self.world.describe(
+                self.actor_spec,
+                self.environment.action_spec(),
+                critic_spec=self.critic_spec if self.has_critic_part else None,
+                has_mask=self.has_mask,
+            )
         agent = self.make_initialized_agent()
         if self.initial_run and not self._has_checkpoint():
             path = train.load_weights(agent, self.initial_run)

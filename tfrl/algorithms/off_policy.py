@@ -250,12 +250,12 @@ class Memory(OffPolicy):
             action.
         """
         return networks.MemoryCriticNetwork(
-            (self.observation_spec, self.environment.action_spec()),
+            (self.critic_spec, self.environment.action_spec()),
             observation_fc_layer_params=(self.lstm_size,),
             lstm_size=(self.lstm_size,),
             joint_fc_layer_params=fc_layer_params,
             seed=self.seed + 1,
-            **parts.network_arguments(self, for_critic=True),
+            **parts.network_arguments(self, self.critic_spec, for_critic=True),
         )
 
     def lstm_arguments(self, fc_layer_params: Sequence[int]) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class Memory(OffPolicy):
             "lstm_size": (self.lstm_size,),
             "output_fc_layer_params": fc_layer_params,
             "seed": self.seed,
-            **parts.network_arguments(self),
+            **parts.network_arguments(self, self.actor_spec),
         }
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from tfrl import agents, train
-from tfrl.algorithms import mixins, parts
+from tfrl.algorithms import mixins, parts, spaces
 from tfrl.algorithms.settings import (
     FROM_0,
     SIZE,
     SIZE_OR_0,
     field,
     live,
+    remedy_for,
     uniform,
 )
 
@@ -68,6 +70,20 @@ class OnPolicy(Learner, Rollouts):
         search=uniform(0.3, 2.0),
     )
 
+    @classmethod
+    def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
+        """Returns changes that also keep the number of minibatches, in whole frames."""
+        changes = super().fitted(values, num_envs)
+        size = values["minibatch_size"]
+        frames = values["collect_steps_per_iteration"] * values["num_envs"]
+        if not size or frames % size:
+            return changes
+        number = frames // size
+        multiple = number // math.gcd(number, num_envs)
+        steps = max(round(changes["collect_steps_per_iteration"] / multiple), 1)
+        changes["collect_steps_per_iteration"] = steps * multiple
+        return {**changes, "minibatch_size": steps * multiple * num_envs // number}
+
     def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
         """Makes the loop; see `Algorithm.make_loop` and `parts.on_policy_loop`."""
         return parts.on_policy_loop(
@@ -97,6 +113,7 @@ class PolicyGradient(mixins.Entropy, mixins.Lambda, Learner):
     """An actor and a critic with one loss."""
 
     takes_masks = True
+    has_own_critics = True
 
     activation: str = "tanh"
 
@@ -110,8 +127,21 @@ class PolicyGradient(mixins.Entropy, mixins.Lambda, Learner):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic."""
-        actor, critic = agents.ppo.ppo_networks.create_networks(
-            self.observation_spec,
+        actor, critic = self._make_both(self.actor_spec)
+        if self.has_critic_part:
+            if self.share_layers:
+                raise ValueError(
+                    "share_layers: expected False, since the critic sees another part "
+                    f"of observations, {spaces.CRITIC!r}, got True; "
+                    f"{remedy_for('share_layers')}."
+                )
+            _, critic = self._make_both(self.critic_spec)
+        return {"actor_net": actor, "value_net": critic}
+
+    def _make_both(self, observation_spec: Any) -> tuple[Any, Any]:
+        """Makes an actor and a critic of the same observations."""
+        return agents.ppo.ppo_networks.create_networks(
+            observation_spec,
             self.environment.action_spec(),
             fc_layer_params=self.fc_layer_params,
             share_layers=self.share_layers,
@@ -122,7 +152,6 @@ class PolicyGradient(mixins.Entropy, mixins.Lambda, Learner):
             seed=self.seed,
             **self.further_network_arguments(),
         )
-        return {"actor_net": actor, "value_net": critic}
 
     def further_network_arguments(self) -> dict[str, Any]:
         """Returns the networks' arguments that only some algorithms have."""

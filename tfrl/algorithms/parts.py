@@ -69,11 +69,11 @@ def normed_layers(s: Any) -> networks.Network:
 def deterministic_actor(s: Any) -> networks.Network:
     """Makes the actor of an algorithm with `fc_layer_params`, which returns actions."""
     return networks.ActorNetwork(
-        s.observation_spec,
+        s.actor_spec,
         s.environment.action_spec(),
         s.fc_layer_params,
         seed=s.seed,
-        **network_arguments(s),
+        **network_arguments(s, s.actor_spec),
     )
 
 
@@ -88,11 +88,11 @@ def stochastic_actor(
       **arguments: Further arguments of `networks.ActorDistributionNetwork`.
     """
     return networks.ActorDistributionNetwork(
-        s.observation_spec,
+        s.actor_spec,
         s.environment.action_spec(),
         fc_layer_params=fc_layer_params,
         seed=s.seed,
-        **{**network_arguments(s), **arguments},
+        **{**network_arguments(s, s.actor_spec), **arguments},
     )
 
 
@@ -104,10 +104,10 @@ def value_network(s: Any, offset: int) -> networks.Network:
       offset: What is added to the algorithm's seed.
     """
     return networks.ValueNetwork(
-        s.observation_spec,
+        s.critic_spec,
         fc_layer_params=s.fc_layer_params,
         seed=s.seed + offset,
-        **network_arguments(s),
+        **network_arguments(s, s.critic_spec),
     )
 
 
@@ -135,10 +135,10 @@ def critic(s: Any, **arguments: Any) -> networks.Network:
       **arguments: Further arguments of `networks.CriticNetwork`.
     """
     return networks.CriticNetwork(
-        (s.observation_spec, s.environment.action_spec()),
+        (s.critic_spec, s.environment.action_spec()),
         joint_fc_layer_params=s.fc_layer_params,
         **{"seed": s.seed + 1, **arguments},
-        **network_arguments(s, for_critic=True),
+        **network_arguments(s, s.critic_spec, for_critic=True),
     )
 
 
@@ -154,12 +154,12 @@ def critics(
       **arguments: Further arguments of `networks.CriticEnsembleNetwork`.
     """
     return networks.CriticEnsembleNetwork(
-        (s.observation_spec, s.environment.action_spec()),
+        (s.critic_spec, s.environment.action_spec()),
         num_critics=num_critics,
         fc_layer_params=fc_layer_params,
         seed=s.seed + 1,
         **arguments,
-        **network_arguments(s, for_critic=True),
+        **network_arguments(s, s.critic_spec, for_critic=True),
     )
 
 

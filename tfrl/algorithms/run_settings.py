@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrl import agents, train
@@ -37,7 +37,15 @@ def make_run(
       **options: Arguments of `make`, and further ones of `train.Run`.
     """
     loop = algorithm.loop
+    # Not at the top: it imports Gymnasium.
+    from tfrl.environments import agents_py_environment
+
     options = {"view": algorithm.make_view(), **options}
+    agents_environment = agents_py_environment.find(algorithm.environment)
+    if agents_environment is not None:
+        named = agents_environment.mean_returns
+        own = {f"return/{x}": functools.partial(_get, named, x) for x in named()}
+        options["metrics"] = {**own, **(options.get("metrics") or {})}
     return train.Run(
         loop,
         directory,
@@ -46,6 +54,11 @@ def make_run(
         rows=algorithm.rows,
         **make(algorithm, algorithm.agent, **options),
     )
+
+
+def _get(find: Callable[[], Mapping[str, float]], name: str) -> float:
+    """Returns an entry of what a function returns."""
+    return find()[name]
 
 
 def make(

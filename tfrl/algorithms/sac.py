@@ -71,6 +71,7 @@ class ContinuousActor(
 
     environment_name = "Pendulum-v1"
     actions = "continuous"
+    has_own_critics = True
 
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
@@ -191,7 +192,7 @@ class SAC(off_policy.Memory, mixins.Encoder, WithBins):
         if not self.lstm_size:
             return super().make_networks()
         actor = networks.ActorDistributionRnnNetwork(
-            self.observation_spec,
+            self.actor_spec,
             self.environment.action_spec(),
             continuous_projection_net=self.projection(),
             **self.lstm_arguments(self.actor_fc_layer_params),

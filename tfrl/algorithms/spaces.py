@@ -41,6 +41,9 @@ MAX_ACTIONS = 1024
 # The key of an observation whose value says which actions are legal.
 MASK = "action_mask"
 
+# The key of what critics see instead of the rest of an observation.
+CRITIC = "critic_observation"
+
 
 def observation_network(
     observation_spec: Any,
@@ -132,6 +135,22 @@ def split_mask(observation: Mapping[str, Any]) -> tuple[Any, Any]:
     """Returns what networks see of an observation, or of its specs, and its mask."""
     seen = {name: part for name, part in observation.items() if name != MASK}
     return (seen if len(seen) > 1 else next(iter(seen.values()))), observation[MASK]
+
+
+def has_critic_part(observation_spec: Any) -> bool:
+    """Whether an observation holds a part for critics, as `critic_observation`.
+
+    Args:
+      observation_spec: The nest of specs of an observation.
+    """
+    is_dict = isinstance(observation_spec, Mapping)
+    return is_dict and CRITIC in observation_spec and len(observation_spec) > 1
+
+
+def actors_part(observation: Mapping[str, Any]) -> Any:
+    """Returns what actors see of an observation with a part for critics."""
+    seen = {name: part for name, part in observation.items() if name != CRITIC}
+    return seen if len(seen) > 1 else next(iter(seen.values()))
 
 
 def fit_actions(

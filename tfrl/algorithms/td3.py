@@ -54,6 +54,7 @@ class TD3(
     name = "td3"
     title = "TD3"
     agent_name = "Td3Agent"
+    has_own_critics = True
 
     # Those of Pendulum-v1 with a discount of 0.98.
     vmin: float = -814.0
@@ -87,7 +88,7 @@ class TD3(
         if not self.lstm_size:
             return super().make_networks()
         actor = networks.ActorRnnNetwork(
-            self.observation_spec,
+            self.actor_spec,
             self.environment.action_spec(),
             **self.lstm_arguments(self.fc_layer_params),
         )
@@ -115,6 +116,7 @@ class DDPG(mixins.Encoder, Deterministic):
     relative = "td3"
     title = "DDPG"
     agent_name = "DdpgAgent"
+    has_own_critics = True
 
     ou_stddev: float = live(
         "Deviation of Ornstein-Uhlenbeck noise in each step.",

@@ -10,7 +10,7 @@ from typing import Any
 
 import tree
 
-from tfrl import environments, train
+from tfrl import environments, networks, train
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import spaces
 from tfrl.bandits.environments import loading as bandit_loading
@@ -92,6 +92,8 @@ class Probe:
     def __init__(self, environment: Any) -> None:
         """Stores an environment, or a function that makes one, or a name."""
         self._given = self.environment = environment
+        # The members that belong together in a batch; None before a function made one.
+        self._members: int | None = None
 
     def find_kind(self) -> str | None:
         """Returns the kind, see `presets.Preset`, or None.
@@ -107,7 +109,25 @@ class Probe:
             return None  # `World` refuses it.
         made = [suites.call(self._given)]
         self.environment = lambda: made.pop() if made else self._given()
+        has_agents = conversion.has_agents(made[0])
+        self._members = conversion.batch_size_of(made[0]) if has_agents else 1
         return conversion.kind_of(made[0])
+
+    def num_envs(self, default: int) -> int | None:
+        """Returns the members of a batch, where the environment decides it, or None.
+
+        Args:
+          default: The number that settings have.
+        """
+        count = conversion.batch_size_of(self._given)
+        if count is not None:
+            return count
+        if isinstance(self._given, str):
+            self._members = suites.members_of(self._given)
+        elif self._members is None:
+            self.find_kind()
+        agents = self._members or 1
+        return -(-default // agents) * agents if agents > 1 else None
 
 
 def chosen_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,16 +329,32 @@ class World:
         return environment_facts.find(*copies)
 
     def describe(
-        self, observation_spec: Any, action_spec: Any, *, has_mask: bool
+        self,
+        observation_spec: Any,
+        action_spec: Any,
+        *,
+        critic_spec: Any = None,
+        has_mask: bool,
     ) -> None:
-        """Prints how networks encode images, or the parts of an observation."""
+        """Prints how networks encode images, or the parts of an observation.
+
+        Args:
+          observation_spec: The nest of specs of the actor's observation.
+          action_spec: The nest of specs of an action.
+          critic_spec: That of the critics' observation, if it is another one.
+          has_mask: Whether there are masks of actions.
+        """
         leaves = tree.flatten(observation_spec)
         is_vector = len(leaves) == 1 and len(leaves[0].shape) < 2
-        if self.fit.has_changed_actions or has_mask or not is_vector:
+        is_new = self.fit.has_changed_actions or has_mask or critic_spec is not None
+        if is_new or not is_vector:
             convolutions = self._recipe.settings.get("conv_layer_params") or None
             text = spaces.describe(observation_spec, action_spec, convolutions)
             masked = f"; {spaces.MASK}: the legal actions" if has_mask else ""
             log.info(f"Networks: {text}{masked}.")
+            if critic_spec is not None:
+                seen = networks.layers.encoders.describe(critic_spec, convolutions)
+                log.info(f"Critics see {spaces.CRITIC} alone: {seen}.")
 
 
 def seed_if_possible(

@@ -5,7 +5,7 @@ tfrl list settings           presets: settings for environments
 tfrl list settings ppo       presets of an algorithm
 tfrl list environments       environments of the installed extras
 tfrl list environments cart  those whose names have these letters
-tfrl list environments pgx/  those of EnvPool, or of a library in JAX
+tfrl list environments pgx/  those of EnvPool, PettingZoo, or a library in JAX
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _EXTRAS = {
     "envpool": ("envpool", "envpool/HalfCheetah-v5"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
+    "pettingzoo": ("mpe2", "pettingzoo/simple_spread_v3"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),
 }
 
@@ -107,12 +108,13 @@ def _environments(letters: str) -> list[str]:
     import gymnasium
 
     from tfrl.bandits.environments import loading as bandit_loading
-    from tfrl.environments import extras, suite_envpool, suites
+    from tfrl.environments import extras, suite_envpool, suite_pettingzoo, suites
     from tfrl.environments.native.jax_environments import libraries
 
     names = [*gymnasium.registry, *bandit_loading.names()]
     modules = {x.prefix: x.module for x in libraries.LIBRARIES}
     modules[suite_envpool.PREFIX] = "envpool"
+    modules[suite_pettingzoo.PREFIX] = "mpe2"
     prefixes = [x for x, module in modules.items() if extras.is_installed(module)]
     chosen = [x for x in prefixes if letters.startswith(x)]
     for prefix in chosen:
@@ -121,7 +123,7 @@ def _environments(letters: str) -> list[str]:
     # Their names take seconds, in which they are imported.
     if prefixes and not chosen:
         rows = [(f"{x}...", f"tfrl list environments {x}") for x in prefixes]
-        lines += ["", "In C++ and in JAX:", *_table(rows)]
+        lines += ["", "In C++, in JAX and of several agents:", *_table(rows)]
     known = _EXTRAS | {
         x.extra: (x.module, x.prefix + x.example) for x in libraries.LIBRARIES
     }

@@ -1,3 +1,4 @@
+from . import agents_py_environment as agents_py_environment
 from . import atari_preprocessing as atari_preprocessing
 from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
@@ -8,6 +9,7 @@ from . import extras as extras
 from . import gym_wrapper as gym_wrapper
 from . import gymnasium as gymnasium
 from . import gymnasium_wrapper as gymnasium_wrapper
+from . import joint_spaces as joint_spaces
 from . import native as native
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
@@ -21,6 +23,7 @@ from . import suite_envpool as suite_envpool
 from . import suite_gym as suite_gym
 from . import suite_gymnasium as suite_gymnasium
 from . import suite_mujoco as suite_mujoco
+from . import suite_pettingzoo as suite_pettingzoo
 from . import suite_pybullet as suite_pybullet
 from . import suites as suites
 from . import test_envs as test_envs
@@ -31,6 +34,7 @@ from . import time_limits as time_limits
 from . import trajectory_replay as trajectory_replay
 from . import utils as utils
 from . import wrappers as wrappers
+from .agents_py_environment import AgentsPyEnvironment as AgentsPyEnvironment
 from .atari_preprocessing import AtariPreprocessing as AtariPreprocessing
 from .atari_wrappers import AtariTimeLimit as AtariTimeLimit
 from .atari_wrappers import FireOnReset as FireOnReset

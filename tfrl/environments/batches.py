@@ -97,6 +97,10 @@ class BatchOfMembers(EnvironmentBatch):
         """Whether the batch or a member was given a seed."""
         return self._is_seeded or any(env.is_seeded for env in self._envs)
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute in all members; see `PyEnvironment.change`."""
+        self._call("change", [(name, value, calls)] * self.batch_size)
+
     def get_info(self) -> Any:
         """Returns the members' infos as one nest, `[B, ...]`.
 

@@ -98,6 +98,10 @@ class DmEnvWrapper(mixins.Forwards, py_environment.PyEnvironment):
         own = getattr(self._env, "seed", None)
         return super().seed(seed) if own is None else own(seed)
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of dm_env's environment; see `PyEnvironment.change`."""
+        py_environment.change_attribute(self._env, name, value, calls=calls)
+
     def get_info(self) -> Any:
         """Returns the result of the environment's own `get_info`, if it has one."""
         own = getattr(self._env, "get_info", None)

@@ -137,6 +137,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """The spec of the rewards."""
         return self._reward_spec
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of the environment or of a wrapper; see `PyEnvironment`."""
+        if not self.gym.has_wrapper_attr(name):
+            # Raises the error.
+            py_environment.change_attribute(self.gym.unwrapped, name, value)
+        if calls:
+            self.gym.get_wrapper_attr(name)(value)
+        else:
+            self.gym.set_wrapper_attr(name, value)
+
     def get_info(self) -> Any:
         """Returns Gymnasium's latest `info`; None before the first reset."""
         return self._info

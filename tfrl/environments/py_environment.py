@@ -7,6 +7,7 @@ class keeps the current time step and starts the next episode.
 from __future__ import annotations
 
 import abc
+import difflib
 import functools
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -253,6 +254,22 @@ class PyEnvironment(mixins.RefusesOverrides, abc.ABC):
         """
         raise NotImplementedError(_unsupported(self, "set_state", "set_state(state)"))
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of the environment, such as its difficulty.
+
+        A wrapper looks for the attribute in itself and then in what it wraps, and a
+        batch sets it in all members, also in other processes.
+
+        Args:
+          name: The attribute's name.
+          value: Its value.
+          calls: Whether `name` is a method instead, which is called with `value`.
+
+        Raises:
+          AttributeError: There is no such attribute or method.
+        """
+        change_attribute(self, name, value, calls=calls)
+
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture of the environment, uint8 `[height, width, 3]`.
 
@@ -285,6 +302,27 @@ class PyEnvironment(mixins.RefusesOverrides, abc.ABC):
     @abc.abstractmethod
     def _step(self, action: Any) -> ts.TimeStep:
         """Applies an action; see `step`."""
+
+
+def change_attribute(
+    target: Any, name: str, value: Any, *, calls: bool = False
+) -> None:
+    """Sets an attribute that an object has; see `PyEnvironment.change`.
+
+    Raises:
+      AttributeError: It has none.
+    """
+    if not hasattr(target, name):
+        near = difflib.get_close_matches(name, dir(target), n=1)
+        raise AttributeError(
+            f"{name}: expected an attribute or a method of the environment, which is "
+            f"a {type(target).__name__}, and it has none of this name; "
+            + (f"did you mean {near[0]}?" if near else "define it there.")
+        )
+    if calls:
+        getattr(target, name)(value)
+    else:
+        setattr(target, name, value)
 
 
 def capture_state(environment: PyEnvironment) -> dict[str, Any]:

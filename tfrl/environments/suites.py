@@ -79,6 +79,10 @@ _OF_SINGLE = {
 }
 
 
+def _one(_: str) -> int:
+    return 1
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Suite:
     """A suite of environments. It needs `load`, `load_batch` or `dynamics`.
@@ -95,6 +99,8 @@ class Suite:
       dynamics: Takes a name, and returns the environment's `native.Dynamics`; None if
         it is not written in TensorFlow. All environments of a suite that has neither
         `load` nor `load_batch` are.
+      members: Takes a name, and returns the number of members that belong together in a
+        batch, such as the agents of an environment.
       check: Takes a name, and raises an error if there is no such environment; returns
         its action space, or None if only the environment itself knows it.
       kind: Takes a name, and returns the environment's kind, see `conversion.kind_of`,
@@ -113,6 +119,7 @@ class Suite:
     load_batch: Callable[..., PyEnvironment] | None = None
     options: Mapping[str, Option] = dataclasses.field(default_factory=dict)
     dynamics: Callable[[str], Any] = lambda _: None
+    members: Callable[[str], int] = _one
     check: Callable[[str], Any] = lambda _: None
     kind: Callable[[str], str | None] | None = None
     films: bool | Callable[[str], bool] | None = None
@@ -303,6 +310,19 @@ def kind_of(name: str) -> str | None:
     return None
 
 
+def members_of(name: str) -> int:
+    """Returns how many members of a batch belong together, such as agents, or 1."""
+    with contextlib.suppress(Exception):  # The run says what is wrong.
+        if ":" in name:
+            suite, name = find(name)
+            return suite.members(name)
+        # Without `find`, which imports Gymnasium: help does not wait for it.
+        for suite in (*_added, *_SUITES):
+            if suite.members is not _one and suite.matches(name):
+                return suite.members(name)
+    return 1
+
+
 def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
     """Returns the dynamics of an environment in TensorFlow; None for another one.
 
@@ -336,7 +356,17 @@ def load(
         return suite.load_batch(name, num_envs, is_training=is_training, **values)
     assert suite.load is not None
     own = {option: values[option] for option in suite.options}
-    members = [conversion.wrap(suite.load(name, **own)) for _ in range(num_envs)]
+    made = [suite.load(name, **own)]
+    if conversion.has_agents(made[0]):
+        agents = environments.suite_pettingzoo
+        made = [agents.as_parallel(made[0])]
+        copies = agents.num_copies(
+            num_envs, len(made[0].possible_agents), name, is_training=is_training
+        )
+        made += [agents.as_parallel(suite.load(name, **own)) for _ in range(copies - 1)]
+        return environments.AgentsPyEnvironment(made)
+    made += [suite.load(name, **own) for _ in range(num_envs - 1)]
+    members = list(map(conversion.wrap, made))
     if values["action_repeat"] > 1:
         repeat = environments.wrappers.ActionRepeat
         members = [repeat(member, values["action_repeat"]) for member in members]
@@ -437,7 +467,7 @@ def _jax_suite(library: libraries.Library) -> Suite:
     )
 
 
-def _one_of(*words: str) -> Callable[..., None]:
+def _one_of(*words: Any) -> Callable[..., None]:
     return functools.partial(number_checks.check_choice, choices=words)
 
 
@@ -514,6 +544,29 @@ _SUITES = (
         ),
         films=lambda name: environments.suite_envpool.draws(name),
         names=lambda: environments.suite_envpool.names(),
+    ),
+    Suite(
+        matches=lambda name: name.startswith(environments.suite_pettingzoo.PREFIX),
+        load_batch=lambda *args, **kwargs: environments.suite_pettingzoo.load_batch(
+            *args, **kwargs
+        ),
+        options={
+            "agent_numbers": Option(
+                "Whether PettingZoo's agents see their own numbers.",
+                _one_of(False, True),
+                False,
+            ),
+            "shared_state": Option(
+                "Whether critics see the state of PettingZoo's environments.",
+                _one_of(False, True),
+                False,
+            ),
+        },
+        members=lambda name: environments.suite_pettingzoo.num_agents(name),
+        check=lambda name: environments.suite_pettingzoo.check(name),
+        kind=lambda _: None,
+        films=True,
+        names=lambda: environments.suite_pettingzoo.names(),
     ),
     Suite(
         matches=lambda name: name.partition("-")[0] in _POSITIONS,

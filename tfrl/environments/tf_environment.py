@@ -183,6 +183,23 @@ class TFEnvironment(abc.ABC):
             "of the program, expected one with supports_overlap; call step."
         )
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of all members, such as their difficulty, between steps.
+
+        Args:
+          name: The attribute's name.
+          value: Its value.
+          calls: Whether `name` is a method instead, which is called with `value`.
+
+        Raises:
+          AttributeError: There is no such attribute or method.
+          NotImplementedError: The environment has no attributes to set.
+        """
+        raise NotImplementedError(
+            f"change: got {name!r} for a {type(self).__name__}, expected an "
+            "environment in Python, or one whose Dynamics have levels."
+        )
+
     def render(self, mode: str = "rgb_array") -> Any:
         """Returns a picture of the environment.
 

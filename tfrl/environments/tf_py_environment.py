@@ -253,6 +253,10 @@ class TFPyEnvironment(mixins.Forwards, tf_environment.TFEnvironment):
         """See `TFEnvironment`."""
         return self._channel.has_failed()
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of the Python environment; see `PyEnvironment.change`."""
+        self._call(self._env.change, name, value, calls)
+
     def send(self, action: Any) -> tf.Tensor:
         """Begins a step on a thread of its own; see `TFEnvironment`."""
         flat = tf_environment.flatten(action, self._action_spec, self._batch_size)

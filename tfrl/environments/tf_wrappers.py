@@ -43,6 +43,10 @@ class TFEnvironmentBaseWrapper(mixins.Forwards, tf_environment.TFEnvironment):
         """Returns the wrapped environment."""
         return self._env
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute of the wrapped environment; see `TFEnvironment.change`."""
+        self._env.change(name, value, calls)
+
     @property
     def is_bandit(self) -> bool:
         """Whether the wrapped environment is a bandit."""

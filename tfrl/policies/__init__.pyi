@@ -10,6 +10,7 @@ from . import fixed_policy as fixed_policy
 from . import gaussian_policy as gaussian_policy
 from . import greedy_policy as greedy_policy
 from . import ou_noise_policy as ou_noise_policy
+from . import partial_observation_policy as partial_observation_policy
 from . import policy_info_updater_wrapper as policy_info_updater_wrapper
 from . import policy_loader as policy_loader
 from . import policy_saver as policy_saver
@@ -38,6 +39,9 @@ from .fixed_policy import FixedPolicy as FixedPolicy
 from .gaussian_policy import GaussianPolicy as GaussianPolicy
 from .greedy_policy import GreedyPolicy as GreedyPolicy
 from .ou_noise_policy import OUNoisePolicy as OUNoisePolicy
+from .partial_observation_policy import (
+    PartialObservationPolicy as PartialObservationPolicy,
+)
 from .policy_info_updater_wrapper import (
     PolicyInfoUpdaterWrapper as PolicyInfoUpdaterWrapper,
 )

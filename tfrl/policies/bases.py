@@ -56,6 +56,8 @@ class WrapperPolicy(tf_policy.TFPolicy):
             values.
         """
         arguments = {
+            "time_step_spec": policy.time_step_spec,
+            "action_spec": policy.action_spec,
             "policy_state_spec": policy.policy_state_spec,
             "info_spec": policy.info_spec,
             "clip": policy._clip,
@@ -67,13 +69,7 @@ class WrapperPolicy(tf_policy.TFPolicy):
             "validate_args": policy.validate_args,
             **differences,
         }
-        super().__init__(
-            policy.time_step_spec,
-            policy.action_spec,
-            name=name,
-            seed=seed,
-            **arguments,
-        )
+        super().__init__(name=name, seed=seed, **arguments)
         self._wrapped_policy = policy
         self._greedy_action_needs_clip = policy._greedy_action_needs_clip
 

@@ -201,7 +201,8 @@ class TFPolicy(mixins.RefusesOverrides, tf.Module, mixins.Untracked):
 
         Args:
           observation: A nest of arrays that match the observation spec, one observation
-            or a batch `[B, ...]`.
+            or a batch `[B, ...]`; entries of a dict that the spec does not name are
+            dropped.
           state: The state that the previous call returned; None at the start.
           episode_start: Whether an episode begins, a bool or bools `[B]`, for policies
             with a state. None means that all episodes begin if `state` is None, and

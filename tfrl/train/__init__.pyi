@@ -28,6 +28,7 @@ from .ppo_learner import PPOLearner as PPOLearner
 from .runs.callbacks import Callback as Callback
 from .runs.callbacks import RunResult as RunResult
 from .runs.callbacks import StopAtReturn as StopAtReturn
+from .runs.curriculum import Curriculum as Curriculum
 from .runs.evaluations import EvaluationLimits as EvaluationLimits
 from .runs.evaluations import LateEvaluations as LateEvaluations
 from .runs.initial_weights import load_weights as load_weights

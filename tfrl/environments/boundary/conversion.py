@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,19 +22,37 @@ def _kinds() -> dict[type, Callable[[Any], Any]]:
     import dm_env
     import gymnasium
 
-    return {
+    found: dict[type, Callable[[Any], Any]] = {
         environments.TFEnvironment: lambda given: given,
         environments.PyEnvironment: lambda given: given,
         gymnasium.vector.VectorEnv: environments.VectorPyEnvironment,
         gymnasium.Env: _wrap_gym,
         dm_env.Environment: _wrap_dm_env,
     }
+    pettingzoo = sys.modules.get("pettingzoo")  # Whoever gives one has imported it.
+    if pettingzoo is not None:
+        found[pettingzoo.ParallelEnv] = _wrap_agents
+        found[pettingzoo.AECEnv] = _wrap_agents
+    return found
 
 
 def _wrap_gym(given: Any) -> environments.PyEnvironment:
     from tfrl.environments.gymnasium import masks
 
     return environments.suite_gym.wrap_env(masks.with_mask(given))
+
+
+def _wrap_agents(given: Any) -> environments.PyEnvironment:
+    parallel = environments.suite_pettingzoo.as_parallel(given)
+    return environments.AgentsPyEnvironment([parallel])
+
+
+def has_agents(given: Any) -> bool:
+    """Whether something is an environment of PettingZoo, with several agents."""
+    pettingzoo = sys.modules.get("pettingzoo")
+    if pettingzoo is None:
+        return False
+    return isinstance(given, pettingzoo.ParallelEnv | pettingzoo.AECEnv)
 
 
 def _wrap_dm_env(given: Any) -> environments.PyEnvironment:
@@ -52,6 +71,8 @@ def batch_size_of(given: Any) -> int | None:
     """Returns how many environments are given; None for a name or a function."""
     if not is_environment(given):
         return None
+    if has_agents(given):
+        return len(given.possible_agents)
     count = getattr(given, "num_envs", None) or getattr(given, "batch_size", None)
     return int(count or 1)
 
@@ -67,7 +88,7 @@ def wrap(given: Any) -> environments.PyEnvironment:
             return convert(given)
     raise TypeError(
         f"environment: the function returned a {type(given).__name__}, expected an "
-        "environment of Gymnasium, dm_env or tfrl.environments."
+        "environment of Gymnasium, dm_env, PettingZoo or tfrl.environments."
     )
 
 
@@ -78,6 +99,8 @@ def kind_of(made: Any) -> str | None:
     kind by size of other environments, or None. A nest in which a picture is too small
     for Atari's convolutions has no kind.
     """
+    if has_agents(made):
+        made = wrap(made)
     spec, action = (_find_spec(made, part) for part in ("observation", "action"))
     pictures = [min(leaf.shape[:2]) for leaf in _leaves(spec) if _is_picture(leaf)]
     if not pictures:

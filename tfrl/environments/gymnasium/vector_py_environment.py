@@ -155,6 +155,15 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
         self._next_seed = int(seed)
         return self._next_seed
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute in all members; see `PyEnvironment.change`."""
+        members: Any = self._vector_env  # One in C++ has no such methods.
+        if calls:
+            members.call(name, value)
+            return
+        members.get_attr(name)  # Raises an error if there is none.
+        members.set_attr(name, [value] * self._batch_size)
+
     def get_info(self) -> Any:
         """Returns Gymnasium's latest `infos`; None before the first reset."""
         return self._info

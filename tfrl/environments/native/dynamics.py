@@ -7,7 +7,7 @@ draws its states as Gymnasium does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,8 @@ class Dynamics:
         members of which `needed`, bool `[B]`, is true, by the random numbers of
         `initial`, and leaves the others. It serves dynamics whose `initial` takes long;
         None computes `initial` of all members at every step, and selects.
+      levels: The variables that the functions read, by name, which
+        `NativeEnvironment.change` assigns to; see `train.Curriculum`.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -92,6 +94,7 @@ class Dynamics:
     compute_reward: Callable[[Any, Any], Any] | None = None
     is_bandit: bool = False
     restart: Callable[[Any, tf.Tensor, tf.Tensor], Any] | None = None
+    levels: Mapping[str, tf.Variable] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("initial", "step"):

@@ -72,6 +72,8 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
         )
         self._set_untracked("_state_spec", state_spec)
         self._state = stored_values.StoredNest(state_spec, "state")
+        # Programs may use only variables that some part holds.
+        self._levels = dict(dynamics.levels)
         # A GPU has no variables of int32.
         self._elapsed = _variable([batch_size], tf.int64, "elapsed")
         self._step_type = _variable([batch_size], tf.int64, "step_type")
@@ -129,6 +131,16 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
         self._random.assign([_key(seed), 0])
         self._reset()
         self._step_type.assign(_filled(self._batch_size, _UNSEEN))
+
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Assigns to one of the dynamics' `levels`; see `TFEnvironment.change`."""
+        if calls or name not in self._levels:
+            raise AttributeError(
+                f"{name}: expected one of the dynamics' levels, {list(self._levels)}, "
+                "since a program has read all else; read a tf.Variable in the "
+                "dynamics, and give it to Dynamics(levels={name: variable})."
+            )
+        self._levels[name].assign(value)
 
     def physical_state(self) -> Any:
         """Returns the state of the dynamics, a nest of tensors `[B, ...]`."""

@@ -56,6 +56,13 @@ class PyEnvironmentBaseWrapper(mixins.Forwards, py_environment.PyEnvironment):
         """Whether the wrapped environment is a bandit."""
         return self._env.is_bandit is True  # Not a mock's attribute.
 
+    def change(self, name: str, value: Any, calls: bool = False) -> None:
+        """Sets an attribute here or in the wrapped environment; see `PyEnvironment`."""
+        if name in vars(self) or hasattr(type(self), name):
+            super().change(name, value, calls)
+        else:
+            self._env.change(name, value, calls)
+
     def wrapped_env(self) -> py_environment.PyEnvironment:
         """Returns the wrapped environment."""
         return self._env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +81,10 @@ class Observations:
     def _flat(self, observation: Any) -> list[Any]:
         if self._is_one:
             return [observation]
+        if isinstance(self._spec, Mapping) and isinstance(observation, Mapping):
+            # As by `TFPolicy.action`, what the policy does not see is dropped.
+            known = observation.keys() & self._spec.keys()
+            observation = {name: observation[name] for name in known}
         try:
             return tree.flatten_up_to(self._spec, observation, check_types=False)
         except (TypeError, ValueError) as error:

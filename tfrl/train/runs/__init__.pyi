@@ -1,4 +1,5 @@
 from . import callbacks as callbacks
+from . import curriculum as curriculum
 from . import finished_runs as finished_runs
 from . import full_disk as full_disk
 from . import initial_weights as initial_weights

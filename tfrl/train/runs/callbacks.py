@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
 
 from tfrl.system import log
 from tfrl.utils import number_checks
@@ -60,7 +63,11 @@ class Callback:
     train.Run(loop, directory, num_iterations=10_000, callbacks=[StopAfterHour()], ...)
     ```
 
-    `StopAtReturn` is a callback that is ready to use.
+    `StopAtReturn` and `Curriculum` are callbacks that are ready to use.
+
+    A callback may set `logged_metrics`, functions of further numbers for the log by
+    name, and `saved_state`, a `tf.Module` whose variables checkpoints then hold. They
+    are restored before `on_start`.
 
     As in Keras and Lightning, a callback requests a stop, and the run decides when: the
     other callbacks are still called for the same event, and the run then saves a
@@ -87,6 +94,10 @@ class Callback:
 
     # The iterations between calls of `on_interval`; None never calls it.
     interval: int | None = None
+    # Further numbers for logs, by name, as the run's own `metrics`.
+    logged_metrics: Mapping[str, Callable[[], Any]] = types.MappingProxyType({})
+    # What checkpoints hold of the callback, such as a level.
+    saved_state: tf.Module | None = None
     _stop_reason: str | None = None
 
     def stop(self, reason: str = "") -> None:
@@ -227,6 +238,23 @@ class CallbackList:
                     f"called: this run has at most {most_iterations:,} "
                     f"iterations{steps}. Give a smaller number of iterations."
                 )
+
+    @property
+    def logged_metrics(self) -> dict[str, Callable[[], Any]]:
+        """The further numbers of all callbacks for logs, by name."""
+        found: dict[str, Callable[[], Any]] = {}
+        for each in self._callbacks:
+            found |= each.logged_metrics
+        return found
+
+    @property
+    def saved_states(self) -> dict[str, tf.Module]:
+        """What checkpoints hold of the callbacks, by name."""
+        return {
+            f"callback_{i}": each.saved_state
+            for i, each in enumerate(self._callbacks)
+            if each.saved_state is not None
+        }
 
     @property
     def intervals(self) -> list[int]:

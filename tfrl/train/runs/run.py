@@ -147,7 +147,13 @@ class Run:
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
         self._log = run_log.RunLog(
-            loop, directory, loggers, metrics or {}, view, find_facts, rows
+            loop,
+            directory,
+            loggers,
+            {**self._callbacks.logged_metrics, **(metrics or {})},
+            view,
+            find_facts,
+            rows,
         )
         # What the program itself has done of the length, before a checkpoint is read.
         self._done_here = self._length.done(loop.info())
@@ -177,6 +183,7 @@ class Run:
                 files=files or outputs.RunFiles(),
                 seconds=self._log.seconds,
                 loss=self._log.loss,
+                **self._callbacks.saved_states,
             )
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from tfrl.environments import tf_environment
+from tfrl.environments import agents_py_environment, tf_environment
 from tfrl.policies.saving import saved_model
 from tfrl.utils import mp4
 
@@ -28,8 +28,8 @@ def record_video(
     """Records whole episodes and writes them as an MP4.
 
     Args:
-      environment: An environment of batch size 1 that renders RGB frames `[1, height,
-        width, 3]`.
+      environment: An environment of batch size 1, or of the agents of one environment,
+        that renders RGB frames `[B, height, width, 3]`.
       policy: A `TFPolicy`, or a loaded saved policy: anything with `action(time_step,
         policy_state, seed)` and `get_initial_state(batch_size)`.
       path: The file to write.
@@ -39,13 +39,15 @@ def record_video(
       seed: Seed for a policy that draws random numbers.
 
     Returns:
-      The return of each episode, summed over its recorded steps.
+      The return of each episode, summed over its recorded steps and all agents.
 
     Raises:
       ValueError: The environment's batch size is not 1, or it cannot be rendered, or
         a loaded policy is for other observations.
     """
-    if environment.batch_size != 1:
+    agents = agents_py_environment.find(environment)
+    is_one = agents is not None and len(agents.envs) == 1
+    if environment.batch_size != 1 and not is_one:
         raise ValueError(
             "environment: expected batch size 1 to record, got "
             f"{environment.batch_size}; load a single one with suite_gym.load."
@@ -56,16 +58,16 @@ def record_video(
     with mp4.writer(path, fps) as add_frame:
         for _ in range(num_episodes):
             time_step = environment.reset()
-            state = policy.get_initial_state(1)
+            state = policy.get_initial_state(environment.batch_size)
             add_frame(_render(environment))
             episode_return = 0.0
-            while not time_step.is_last() and frames < max_frames:
+            while not np.all(time_step.is_last()) and frames < max_frames:
                 step = policy.action(
                     time_step, state, tf.constant([seed, frames], tf.int64)
                 )
                 time_step, state = environment.step(step.action), step.state
                 add_frame(_render(environment))
-                episode_return += float(time_step.reward[0])
+                episode_return += float(np.sum(time_step.reward))
                 frames += 1
             returns.append(episode_return)
     return returns

@@ -30,6 +30,13 @@ server.serve_forever()
 """
 
 
+def run_listing():
+    """Returns the names that the page's program defines."""
+    guide = {"__name__": "guide"}
+    exec(compile(LISTING, str(PAGE), "exec"), guide)
+    return guide
+
+
 def make_agent():
     return agents.LinearUCBAgent(data.time_step_spec(3), data.action_spec(4), seed=1)
 
@@ -57,8 +64,7 @@ def check_learned(state, learned):
 @pytest.mark.parametrize("number", some_slow([3, 1003], fast=[3]))
 def test_a_learner_goes_on_from_its_files(number, tmp_path):
     assert len([line for line in LISTING.splitlines() if line.strip()]) <= 80
-    guide = {"__name__": "guide"}
-    exec(compile(LISTING, str(PAGE), "exec"), guide)
+    guide = run_listing()
     train.save_learner(make_agent(), tmp_path / "model", learn_batch_size=1)
     learner = guide["Learner"](tmp_path)
     learned = rows(number)
@@ -104,7 +110,7 @@ def test_a_killed_server_loses_no_row(tmp_path):
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 process, port = start()
-        state = post("state")
     finally:
         process.kill()
-    check_learned(state, learned)
+        process.wait()
+    check_learned(run_listing()["Learner"](tmp_path).call("state", {}), learned)

@@ -38,8 +38,14 @@ ROUNDED = (
 )
 # What may differ where sums of squares are large: RND's are in the hundreds, where
 # floats are 6e-5 apart, and the gradients' of a network for rewards of -1,000 to 1,000
-# are near 100,000, where they are 0.008 apart.
-LARGE = {"ppo_rnd": 1e-3, "neural_epsilon_greedy": 0.02}
+# are near 100,000, where they are 0.008 apart. LaProp divides gradients by their sizes,
+# so rounding errors of those near 0 move weights, too.
+LARGE = {
+    "ppo_rnd": 1e-3,
+    "neural_epsilon_greedy": 0.02,
+    "dreamer": 1e-3,
+    "dreamer_force": 1e-3,
+}
 # The programs of a GPU cannot call rewards in Python.
 HOST_REWARDS = ("tqc_hindsight",)
 FAST = {("native", "dqn")}

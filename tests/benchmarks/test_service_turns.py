@@ -44,7 +44,8 @@ def test_all_scenarios_run_at_small_sizes():
     measured = service_turns.measure(service_turns.Sizes(300, 8), lines.append)
     assert len(lines) == len(measured) > 50
     kinds = {kind for longest in measured for kind in longest.kinds}
-    assert {"write", "Write", "sample", "Sample", "info", "mutate"} <= kinds
+    # Which turn of a scenario is the longest, and so its kinds, the machine decides.
+    assert len(kinds & {"write", "Write", "sample", "Sample", "info", "mutate"}) >= 3
     assert all(longest.turns > 0 for longest in measured)
 
 

@@ -450,6 +450,18 @@ _MINATAR = tuple(
     )
     for game in (("Breakout",) if name == "dqn" else ("Breakout", "Asterix"))
 )
+# Agents without memory, whose critics may see what their actors do not.
+_WITHOUT_VELOCITY = tuple(
+    Entry(f"{agent}{what}", name, preset, 5, _on("PendulumNoVel-v1", **changes))
+    for agent, name, preset in (
+        ("PPO", "ppo", "ppo_pendulum"),
+        ("SAC", "sac", "sac"),
+    )
+    for what, changes in (
+        ("", {}),
+        (" whose critic sees velocities", {"critics_see_velocities": True}),
+    )
+)
 # The rows of the page, by kinds of environments.
 FAMILIES: dict[str, tuple[Entry, ...]] = {
     "Classic control": (
@@ -538,6 +550,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             note="chosen on other seeds, after seeds 0 to 2 had been seen",
         ),
         Entry("Recurrent SAC", "sac", "sac_pendulum_memory", 3),
+        *_WITHOUT_VELOCITY,
     ),
     "Exploration": (
         Entry("PPO with RND", "ppo", "ppo_deep_sea", 3, note="chosen on seeds 0 to 2"),

@@ -23,6 +23,8 @@ import numpy as np
 import tree
 
 from tfrl import environments, networks
+from tfrl.environments.observation_parts import CRITIC as CRITIC
+from tfrl.environments.observation_parts import MASK as MASK
 from tfrl.specs import array_spec
 
 Kind = Literal[
@@ -37,12 +39,6 @@ Kind = Literal[
 # The largest number of combinations of discrete actions that an algorithm with an
 # output for each action learns.
 MAX_ACTIONS = 1024
-
-# The key of an observation whose value says which actions are legal.
-MASK = "action_mask"
-
-# The key of what critics see instead of the rest of an observation.
-CRITIC = "critic_observation"
 
 
 def observation_network(

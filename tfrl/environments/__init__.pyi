@@ -11,6 +11,7 @@ from . import gymnasium as gymnasium
 from . import gymnasium_wrapper as gymnasium_wrapper
 from . import joint_spaces as joint_spaces
 from . import native as native
+from . import observation_parts as observation_parts
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-MASK, CRITIC, NUMBER, OBSERVATION = (
-    "action_mask",
-    "critic_observation",
-    "agent",
-    "observation",
-)
+from tfrl.environments.observation_parts import CRITIC, MASK, NUMBER, OBSERVATION
 
 
 class JointSpaces:

@@ -439,10 +439,14 @@ def _load_grids(
     return _load_registered(name, num_envs, wrappers=[as_arrays, as_floats])
 
 
-def _load_positions(name: str, num_envs: int, **_: Any) -> PyEnvironment:
+def _load_positions(
+    name: str, num_envs: int, *, critics_see_velocities: bool, **_: Any
+) -> PyEnvironment:
     environment = _load_registered(name.replace("NoVel", ""), num_envs)
     return environments.wrappers.ObservationFilterWrapper(
-        environment, _POSITIONS[name.partition("-")[0]]
+        environment,
+        _POSITIONS[name.partition("-")[0]],
+        for_critics=critics_see_velocities,
     )
 
 
@@ -571,6 +575,13 @@ _SUITES = (
     Suite(
         matches=lambda name: name.partition("-")[0] in _POSITIONS,
         load_batch=_load_positions,
+        options={
+            "critics_see_velocities": Option(
+                "Whether critics see what NoVel's environments hide.",
+                _one_of(False, True),
+                False,
+            )
+        },
         check=lambda name: _check_registered(name.replace("NoVel", "")),
     ),
     Suite(

@@ -45,6 +45,20 @@ def test_filter_keeps_elements_bounds_and_dtype(scripted, dtype):
     assert observation.dtype == dtype
 
 
+def test_filter_leaves_the_whole_vector_to_critics(scripted):
+    environment = wrappers.ObservationFilterWrapper(
+        vector_env(scripted), [2, 0], for_critics=True
+    )
+    spec = environment.observation_spec()
+    shapes = {name: part.shape for name, part in spec.items()}
+    assert shapes == {"observation": (2,), "critic_observation": (3,)}
+    assert spec["critic_observation"].minimum.tolist() == [0, 1, 2]
+    environment.reset()
+    observation = environment.step(0).observation
+    assert observation["observation"].tolist() == [3, 1]
+    assert observation["critic_observation"].tolist() == [1, 2, 3]
+
+
 def test_filter_counts_negative_indices_from_the_end(scripted):
     environment = wrappers.ObservationFilterWrapper(vector_env(scripted), [-1])
     assert environment.reset().observation.tolist() == [2]

@@ -12,9 +12,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from tfrl.environments import observation_parts
 from tfrl.environments.gymnasium import state_adapters
 
-KEY = "action_mask"
+KEY = observation_parts.MASK
 _METHOD = "action_masks"
 
 
@@ -68,7 +69,8 @@ class MaskedObservations(gymnasium.Wrapper):
         """Returns the parts of an observation, or of a space, and the mask."""
         parts = getattr(observation, "spaces", observation)
         is_dict = isinstance(self.env.observation_space, gymnasium.spaces.Dict)
-        return {**(parts if is_dict else {"observation": observation}), KEY: mask}
+        own = {observation_parts.OBSERVATION: observation}
+        return {**(parts if is_dict else own), KEY: mask}
 
     def _mask(self, info: Mapping[str, Any], *, is_last: bool = False) -> np.ndarray:
         # Asked at each step, so that a copy of this wrapper asks its own environment.

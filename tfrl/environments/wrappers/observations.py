@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import py_environment
+from tfrl.environments import observation_parts, py_environment
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
@@ -25,6 +25,8 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
         env: py_environment.PyEnvironment,
         idx: Sequence[int] | np.ndarray,
         handle_auto_reset: bool = True,
+        *,
+        for_critics: bool = False,
     ):
         """Wraps `env`, whose observation is a single vector.
 
@@ -33,6 +35,8 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
           idx: The indices of the elements, in the order of the result; negative ones
             count from the end.
           handle_auto_reset: See `PyEnvironment`.
+          for_critics: Whether critics see the whole vector, as the part
+            `critic_observation`; actors then see the chosen elements alone.
 
         Raises:
           ValueError: If `env` has other observations, or `idx` is not a vector of
@@ -52,15 +56,24 @@ class ObservationFilterWrapper(base.PyEnvironmentBaseWrapper):
             for name in ("minimum", "maximum"):
                 bound = np.broadcast_to(getattr(spec, name), spec.shape)
                 chosen[name] = bound[self._idx]
-        self._spec = spec.replace(**chosen)
+        self._for_critics = for_critics
+        self._spec = self._parts(spec.replace(**chosen), spec)
 
-    def observation_spec(self) -> array_spec.ArraySpec:
-        """The spec of the chosen elements."""
+    def observation_spec(self) -> Any:
+        """The spec of the chosen elements, or of both parts."""
         return self._spec
 
+    def _parts(self, chosen: Any, whole: Any) -> Any:
+        if not self._for_critics:
+            return chosen
+        return {
+            observation_parts.OBSERVATION: chosen,
+            observation_parts.CRITIC: whole,
+        }
+
     def _changed(self, time_step: ts.TimeStep) -> ts.TimeStep:
-        observation = np.asarray(time_step.observation)
-        return time_step._replace(observation=observation[..., self._idx])
+        whole = np.asarray(time_step.observation)
+        return time_step._replace(observation=self._parts(whole[..., self._idx], whole))
 
 
 class FlattenObservationsWrapper(base.PyEnvironmentBaseWrapper):

@@ -54,6 +54,8 @@ RECIPES = {
                 "gymnasium[mujoco]",
                 "ale-py",
                 "opencv-python-headless",
+                "mpe2",
+                "supersuit",
             ),
         )
     ),

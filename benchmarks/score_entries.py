@@ -450,6 +450,27 @@ _MINATAR = tuple(
     )
     for game in (("Breakout",) if name == "dqn" else ("Breakout", "Asterix"))
 )
+# 300,000 steps of agents, in eight copies of an environment.
+_SEVERAL_AGENTS = tuple(
+    Entry(
+        agent,
+        "ppo",
+        "ppo",
+        3,
+        _on(
+            f"pettingzoo/{name}",
+            num_envs=8 * number,
+            collect_steps_per_iteration=128,
+            minibatch_size=256 * number,
+            num_epochs=10,
+            entropy_regularization=0.01,
+            num_iterations=300_000 // (1_024 * number),
+            **changes,
+        ),
+    )
+    for name, number in (("simple_spread_v3", 3), ("simple_speaker_listener_v4", 2))
+    for agent, changes in (("IPPO", {}), ("MAPPO", {"shared_state": True}))
+)
 # Agents without memory, whose critics may see what their actors do not.
 _WITHOUT_VELOCITY = tuple(
     Entry(f"{agent}{what}", name, preset, 5, _on("PendulumNoVel-v1", **changes))
@@ -539,6 +560,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     "MiniGrid": (*_MINIGRID, *_MRQ["MiniGrid"]),
     "MinAtar": _MINATAR,
     "NAVIX": (Entry("PPO", "ppo", "ppo_navix", 1, note="chosen on seeds 0 and 100"),),
+    "Several agents": _SEVERAL_AGENTS,
     "Memory": (
         Entry("R2D2", "r2d2", "r2d2", 3),
         Entry("Recurrent PPO", "ppo", "ppo_cartpole_memory", 3),

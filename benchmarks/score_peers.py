@@ -63,6 +63,8 @@ COMPARED = (
     "td3+bc_on_replay_td3_bc_mujoco_hopper-v5",
     "iql_on_replay_iql_mujoco_hopper-v5",
     "td3+bc_on_episodes_td3_bc_mujoco_hopper-v5",
+    "ippo_ppo_pettingzoo/simple_spread_v3",
+    "ippo_ppo_pettingzoo/simple_speaker_listener_v4",
     "bc_offline_cartpole-v1",
     "cql_offline_cartpole-v1",
     "bc_offline_lunarlander-v3",
@@ -86,7 +88,8 @@ row: Stable-Baselines3, for example, has neither prioritized replay nor double
 Q-learning. The learning rate of IQL's actor falls to 0 along a cosine in d3rlpy, and
 linearly in tfrl. d3rlpy's CQL of one choice copies the network to its target where
 tfrl's target follows by a small step in each update; it is copied as often as such
-steps make a whole."""
+steps make a whole. SuperSuit makes PettingZoo's agents a batch for
+Stable-Baselines3; it pads observations and actions, without masks."""
 
 
 @dataclasses.dataclass(frozen=True)

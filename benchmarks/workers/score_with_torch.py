@@ -8,6 +8,7 @@ stable-baselines3 and the environment's packages. The last line of the output is
 
 from __future__ import annotations
 
+import importlib
 import json
 import platform
 import sys
@@ -23,6 +24,7 @@ from stable_baselines3.common import env_util, evaluation, noise, vec_env
 from torch import nn
 
 _EPISODES = 50
+_AGENTS = "pettingzoo/"
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -36,7 +38,7 @@ def make(
       seed: The seed.
       package: The package of the algorithms, which SBX is, too.
     """
-    environment = env_util.make_vec_env(task["environment"], task["num_envs"], seed)
+    environment = make_environment(task["environment"], task["num_envs"], seed)
     arguments = {name: _argument(value) for name, value in task["arguments"].items()}
     if any(task.get("normalized", ())):
         observations, rewards = task["normalized"]
@@ -65,6 +67,24 @@ def make(
     )
 
 
+def make_environment(name: str, num_envs: int, seed: int) -> Any:
+    """Makes a batch of an environment, or of the agents of some copies of one."""
+    if not name.startswith(_AGENTS):
+        return env_util.make_vec_env(name, num_envs, seed)
+    import supersuit  # SBX's Python has none.
+
+    made = importlib.import_module(f"mpe2.{name.removeprefix(_AGENTS)}").parallel_env()
+    made = supersuit.pad_action_space_v0(supersuit.pad_observations_v0(made))
+    made = supersuit.pettingzoo_env_to_vec_env_v1(made)
+    copies = max(num_envs // made.num_envs, 1)
+    made = supersuit.concat_vec_envs_v1(
+        made, copies, num_cpus=0, base_class="stable_baselines3"
+    )
+    inside = made.venv
+    made.seed = lambda seed: inside.reset(seed=seed)  # It has none of its own.
+    return vec_env.VecMonitor(made)
+
+
 def _argument(value: Any) -> Any:
     """Returns a schedule for `[number]`, which falls linearly to 0."""
     if not isinstance(value, list):
@@ -75,7 +95,7 @@ def _argument(value: Any) -> Any:
 
 def score(model: Any, task: dict[str, Any]) -> float:
     """Returns the mean return of greedy episodes."""
-    environment = env_util.make_vec_env(task["environment"], seed=123_456)
+    environment = make_environment(task["environment"], 1, 123_456)
     if isinstance(model.env, vec_env.VecNormalize):
         environment = vec_env.VecNormalize(
             environment, training=False, norm_reward=False, norm_obs=model.env.norm_obs

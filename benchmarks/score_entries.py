@@ -467,6 +467,7 @@ _SEVERAL_AGENTS = tuple(
             num_iterations=300_000 // (1_024 * number),
             **changes,
         ),
+        "those for CartPole-v1, with ten epochs and an entropy bonus, as in MAPPO",
     )
     for name, number in (("simple_spread_v3", 3), ("simple_speaker_listener_v4", 2))
     for agent, changes in (("IPPO", {}), ("MAPPO", {"shared_state": True}))

@@ -9,6 +9,9 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import tfrl
+from tfrl.drivers import dynamic_step_driver
+from tfrl.eval import evaluate
+from tfrl.policies import policy_saver
 
 SETTINGS = {
     "PPO": {
@@ -118,6 +121,18 @@ def test_a_saved_policy_needs_the_actors_part_alone(blind, tmp_path):
     expected, _ = blind.predict({"observation": seen})
     found = act({"observation/observation": seen})
     np.testing.assert_allclose(found["action"], expected, atol=1e-6)
+
+
+def test_a_policy_that_was_loaded_plays_where_there_are_both_parts(blind, tmp_path):
+    policy_saver.PolicySaver(blind.policy).save(str(tmp_path / "policy"))
+    loaded = tf.saved_model.load(str(tmp_path / "policy"))
+    found = []
+    for policy in (loaded, blind.policy):
+        environment = blind.world.make_evaluation(1, 5)
+        found.append(evaluate.Evaluator(environment, policy, 1, seed=0).run().mean)
+    np.testing.assert_allclose(*found, rtol=1e-4)
+    driver = dynamic_step_driver.DynamicStepDriver(environment, loaded, num_steps=2)
+    assert not driver.run()[0].is_first()
 
 
 def test_the_environment_with_both_parts_evaluates_the_policy(blind):

@@ -178,7 +178,7 @@ def play(
     Raises:
       ValueError: The policy was saved for other observations.
     """
-    saved_model.check_environment(policy, environment)
+    policy = saved_model.for_environment(policy, environment)
     return _play(environment, policy, num_episodes, seed)
 
 

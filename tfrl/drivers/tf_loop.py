@@ -52,14 +52,14 @@ class LoopDriver(driver.Driver):
           TypeError: If `env` is a Python environment.
           ValueError: If a loaded policy is for other observations.
         """
-        super().__init__(env, policy, observers, transition_observers)
         if isinstance(env, py_environment.PyEnvironment):
             raise TypeError(
                 f"env: got {type(env).__name__}, a Python environment, but "
                 f"{type(self).__name__} steps a TFEnvironment; wrap it in "
                 "tfrl.environments.TFPyEnvironment, or use PyDriver."
             )
-        saved_model.check_environment(policy, env)
+        policy = saved_model.for_environment(policy, env)
+        super().__init__(env, policy, observers, transition_observers)
         self._all_observers = [*self.observers, *self.transition_observers]
         self._use_function = use_function and all(
             map(_works_in_graph, self._all_observers)

@@ -194,7 +194,7 @@ class Evaluator:
         number_checks.check_integer(
             "num_episodes", num_episodes, 1, remedy="an evaluation has an episode"
         )
-        saved_model.check_environment(policy, environment)
+        policy = saved_model.for_environment(policy, environment)
         self._environment = environment
         self._policy = policy
         each, more = divmod(num_episodes, environment.batch_size)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -58,21 +58,48 @@ def check_saved_model(model_path: str) -> None:
         )
 
 
-def check_environment(policy: Any, environment: Any) -> None:
-    """Checks that a policy that was loaded takes the observations of an environment.
+def for_environment(policy: Any, environment: Any) -> Any:
+    """Returns a policy that was loaded for the observations of an environment.
 
-    TensorFlow's own error would only list signatures. For a policy that was not loaded,
-    this does nothing.
+    It is the policy itself, unless these are a dict with parts that the policy does not
+    see, such as what only critics see: these are dropped, as by `TFPolicy.action`. A
+    policy that was not loaded is returned unchanged.
 
     Args:
       policy: A policy, or the result of `tf.saved_model.load`.
       environment: The environment.
 
     Raises:
-      ValueError: The policy was saved for other observations.
+      ValueError: The policy was saved for other observations; TensorFlow's own error
+        would only list signatures.
     """
-    if getattr(getattr(policy, "action", None), "concrete_functions", ()):
-        check_observation(policy, environment.time_step_spec().observation)
+    if not getattr(getattr(policy, "action", None), "concrete_functions", ()):
+        return policy
+    given = environment.time_step_spec().observation
+    arguments, _ = policy.action.concrete_functions[0].structured_input_signature
+    seen = arguments[0].observation
+    if not (isinstance(given, Mapping) and isinstance(seen, Mapping)):
+        check_observation(policy, given)
+        return policy
+    names = [name for name in given if name in seen]
+    check_observation(policy, {name: given[name] for name in names})
+    return policy if len(names) == len(given) else _OfParts(policy, names)
+
+
+class _OfParts:
+    """A policy that was loaded, which sees some parts of observations."""
+
+    def __init__(self, policy: Any, names: Sequence[str]) -> None:
+        self._policy, self._names = policy, names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def action(self, time_step: Any, *arguments: Any, **keywords: Any) -> Any:
+        """Returns the policy's step for a time step with further parts."""
+        observation = {name: time_step.observation[name] for name in self._names}
+        seen = time_step._replace(observation=observation)
+        return self._policy.action(seen, *arguments, **keywords)
 
 
 def check_observation(policy: Any, observation: Any, *, batched: bool = False) -> None:

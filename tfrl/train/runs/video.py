@@ -52,7 +52,7 @@ def record_video(
             "environment: expected batch size 1 to record, got "
             f"{environment.batch_size}; load a single one with suite_gym.load."
         )
-    saved_model.check_environment(policy, environment)
+    policy = saved_model.for_environment(policy, environment)
     returns: list[float] = []
     frames = 0
     with mp4.writer(path, fps) as add_frame:

@@ -474,7 +474,14 @@ _SEVERAL_AGENTS = tuple(
 )
 # Agents without memory, whose critics may see what their actors do not.
 _WITHOUT_VELOCITY = tuple(
-    Entry(f"{agent}{what}", name, preset, 5, _on("PendulumNoVel-v1", **changes))
+    Entry(
+        f"{agent}{what}",
+        name,
+        preset,
+        5,
+        _on("PendulumNoVel-v1", **changes),
+        "those for Pendulum-v1",
+    )
     for agent, name, preset in (
         ("PPO", "ppo", "ppo_pendulum"),
         ("SAC", "sac", "sac"),

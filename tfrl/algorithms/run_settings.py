@@ -36,10 +36,10 @@ def make_run(
       callbacks: The callbacks.
       **options: Arguments of `make`, and further ones of `train.Run`.
     """
-    loop = algorithm.loop
     # Not at the top: it imports Gymnasium.
     from tfrl.environments import agents_py_environment
 
+    loop = algorithm.loop
     options = {"view": algorithm.make_view(), **options}
     agents_environment = agents_py_environment.find(algorithm.environment)
     if agents_environment is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -175,10 +176,11 @@ class AgentsPyEnvironment(batches.EnvironmentBatch):
         """Returns the numbers of the state that critics see."""
         first = self._envs[0]
         space = getattr(first, "state_space", None)
-        if space is None:
-            first.reset()
+        if space is not None:
+            return math.prod(space.shape)
+        first.reset()
         try:
-            return joint_spaces.size_of(space, None if space else first.state())
+            return int(np.size(first.state()))
         except NotImplementedError as error:
             raise ValueError(
                 f"shared_state: got True for {self._name}, which has no state(), "
@@ -207,11 +209,13 @@ class AgentsPyEnvironment(batches.EnvironmentBatch):
         self._sums[number] = 0.0
         observations, self._infos[number] = env.reset(seed=seed)
         state = self._state(env)
+        kinds = [
+            ts.StepType.FIRST if agent in observations else ts.StepType.LAST
+            for agent in self._agents
+        ]
         return [
-            self._after(number, i, observations, state, ts.StepType.FIRST, 0.0, 1.0)
-            if agent in observations
-            else self._after(number, i, {}, state, ts.StepType.LAST, 0.0, 1.0)
-            for i, agent in enumerate(self._agents)
+            self._after(number, i, observations, state, kind, 0.0, 1.0)
+            for i, kind in enumerate(kinds)
         ]
 
     def _act(self, number: int, actions: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -140,8 +140,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def change(self, name: str, value: Any, calls: bool = False) -> None:
         """Sets an attribute of the environment or of a wrapper; see `PyEnvironment`."""
         if not self.gym.has_wrapper_attr(name):
-            # Raises the error.
-            py_environment.change_attribute(self.gym.unwrapped, name, value)
+            py_environment.check_attribute(self.gym.unwrapped, name)
         if calls:
             self.gym.get_wrapper_attr(name)(value)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -150,12 +149,6 @@ def _is_vector(space: Any) -> bool:
 
 def _is_choice(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Discrete) and int(space.start) == 0
-
-
-def size_of(space: spaces.Space | None, state: Any) -> int:
-    """Returns the numbers of a state, by its space, or by a first state."""
-    shape = np.shape(state) if space is None else space.shape
-    return math.prod(shape or ())
 
 
 def has_own_mask(space: spaces.Space) -> bool:

@@ -304,6 +304,17 @@ class PyEnvironment(mixins.RefusesOverrides, abc.ABC):
         """Applies an action; see `step`."""
 
 
+def check_attribute(target: Any, name: str) -> None:
+    """Raises an AttributeError unless an object has an attribute of this name."""
+    if not hasattr(target, name):
+        near = difflib.get_close_matches(name, dir(target), n=1)
+        raise AttributeError(
+            f"{name}: expected an attribute or a method of the environment, which is "
+            f"a {type(target).__name__}, and it has none of this name; "
+            + (f"did you mean {near[0]}?" if near else "define it there.")
+        )
+
+
 def change_attribute(
     target: Any, name: str, value: Any, *, calls: bool = False
 ) -> None:
@@ -312,13 +323,7 @@ def change_attribute(
     Raises:
       AttributeError: It has none.
     """
-    if not hasattr(target, name):
-        near = difflib.get_close_matches(name, dir(target), n=1)
-        raise AttributeError(
-            f"{name}: expected an attribute or a method of the environment, which is "
-            f"a {type(target).__name__}, and it has none of this name; "
-            + (f"did you mean {near[0]}?" if near else "define it there.")
-        )
+    check_attribute(target, name)
     if calls:
         getattr(target, name)(value)
     else:

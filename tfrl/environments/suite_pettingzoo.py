@@ -12,10 +12,12 @@ A name with "pettingzoo/" before it is the name of an environment, as in
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
 import pkgutil
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfrl import environments
@@ -131,28 +133,46 @@ def load_batch(
       num_envs: The number of members, which are agents. In training it is a multiple of
         an environment's agents; elsewhere the next multiple is taken.
       is_training: Whether an agent trains in it.
-      **options: See `load`.
+      **options: See `AgentsPyEnvironment`.
 
     Raises:
       ValueError: See `load`; or the number of members is no multiple.
     """
-    agents = num_agents(environment_name)
-    copies = num_copies(num_envs, agents, environment_name, is_training=is_training)
-    return load(environment_name, copies, **options)
+    make_one = functools.partial(make, environment_name, render_mode="rgb_array")
+    return batch_of(
+        make_one(),
+        make_one,
+        num_envs,
+        environment_name,
+        is_training=is_training,
+        **options,
+    )
 
 
-def num_copies(num_envs: int, agents: int, name: str, *, is_training: bool) -> int:
-    """Returns how many copies of an environment have a number of agents.
+def batch_of(
+    first: Any,
+    make_one: Callable[[], Any],
+    num_envs: int,
+    name: str,
+    *,
+    is_training: bool,
+    **options: Any,
+) -> AgentsPyEnvironment:
+    """Makes a batch of an environment and of as many others as its size needs.
 
     Args:
+      first: PettingZoo's environment.
+      make_one: Makes another one.
       num_envs: The number of members; see `load_batch`.
-      agents: The agents in a copy.
       name: The environment's name, for the error.
       is_training: Whether an agent trains in it.
+      **options: See `AgentsPyEnvironment`.
 
     Raises:
       ValueError: See `load_batch`.
     """
+    first = as_parallel(first)
+    agents = len(first.possible_agents)
     copies = -(-num_envs // agents)
     if is_training and num_envs % agents:
         raise ValueError(
@@ -160,7 +180,8 @@ def num_copies(num_envs: int, agents: int, name: str, *, is_training: bool) -> i
             f"{agents} agents, expected a multiple of {agents}, since each agent is a "
             f"member of the batch; set {copies * agents}, for example."
         )
-    return copies
+    others = (as_parallel(make_one()) for _ in range(copies - 1))
+    return environments.AgentsPyEnvironment([first, *others], **options)
 
 
 def _modules() -> dict[str, str]:

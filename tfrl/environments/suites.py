@@ -356,17 +356,14 @@ def load(
         return suite.load_batch(name, num_envs, is_training=is_training, **values)
     assert suite.load is not None
     own = {option: values[option] for option in suite.options}
-    made = [suite.load(name, **own)]
-    if conversion.has_agents(made[0]):
-        agents = environments.suite_pettingzoo
-        made = [agents.as_parallel(made[0])]
-        copies = agents.num_copies(
-            num_envs, len(made[0].possible_agents), name, is_training=is_training
+    make = functools.partial(suite.load, name, **own)
+    first = make()
+    if conversion.has_agents(first):
+        return environments.suite_pettingzoo.batch_of(
+            first, make, num_envs, name, is_training=is_training
         )
-        made += [agents.as_parallel(suite.load(name, **own)) for _ in range(copies - 1)]
-        return environments.AgentsPyEnvironment(made)
-    made += [suite.load(name, **own) for _ in range(num_envs - 1)]
-    members = list(map(conversion.wrap, made))
+    others = (make() for _ in range(num_envs - 1))
+    members = [conversion.wrap(each) for each in (first, *others)]
     if values["action_repeat"] > 1:
         repeat = environments.wrappers.ActionRepeat
         members = [repeat(member, values["action_repeat"]) for member in members]

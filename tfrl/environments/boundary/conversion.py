@@ -29,11 +29,13 @@ def _kinds() -> dict[type, Callable[[Any], Any]]:
         gymnasium.Env: _wrap_gym,
         dm_env.Environment: _wrap_dm_env,
     }
-    pettingzoo = sys.modules.get("pettingzoo")  # Whoever gives one has imported it.
-    if pettingzoo is not None:
-        found[pettingzoo.ParallelEnv] = _wrap_agents
-        found[pettingzoo.AECEnv] = _wrap_agents
-    return found
+    return found | dict.fromkeys(_kinds_with_agents(), _wrap_agents)
+
+
+def _kinds_with_agents() -> tuple[type, ...]:
+    """Returns PettingZoo's classes; none before somebody has imported it."""
+    pettingzoo = sys.modules.get("pettingzoo")
+    return () if pettingzoo is None else (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
 
 
 def _wrap_gym(given: Any) -> environments.PyEnvironment:
@@ -49,10 +51,7 @@ def _wrap_agents(given: Any) -> environments.PyEnvironment:
 
 def has_agents(given: Any) -> bool:
     """Whether something is an environment of PettingZoo, with several agents."""
-    pettingzoo = sys.modules.get("pettingzoo")
-    if pettingzoo is None:
-        return False
-    return isinstance(given, pettingzoo.ParallelEnv | pettingzoo.AECEnv)
+    return isinstance(given, _kinds_with_agents())
 
 
 def _wrap_dm_env(given: Any) -> environments.PyEnvironment:

@@ -16,7 +16,7 @@ from tfrl.savers import checkpoint_files
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils
+from tfrl.utils import mixins, nest_utils
 
 POLICY_SPECS_PBTXT = "policy_specs.pbtxt"
 _HARMLESS = ("not a valid tf.function parameter name", "Fingerprint was found, but")
@@ -75,9 +75,7 @@ def for_environment(policy: Any, environment: Any) -> Any:
     """
     if not getattr(getattr(policy, "action", None), "concrete_functions", ()):
         return policy
-    given = environment.time_step_spec().observation
-    arguments, _ = policy.action.concrete_functions[0].structured_input_signature
-    seen = arguments[0].observation
+    given, seen = environment.time_step_spec().observation, _seen(policy)
     if not (isinstance(given, Mapping) and isinstance(seen, Mapping)):
         check_observation(policy, given)
         return policy
@@ -86,14 +84,13 @@ def for_environment(policy: Any, environment: Any) -> Any:
     return policy if len(names) == len(given) else _OfParts(policy, names)
 
 
-class _OfParts:
+class _OfParts(mixins.Forwards):
     """A policy that was loaded, which sees some parts of observations."""
+
+    _forwards_to = "_policy"
 
     def __init__(self, policy: Any, names: Sequence[str]) -> None:
         self._policy, self._names = policy, names
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
 
     def action(self, time_step: Any, *arguments: Any, **keywords: Any) -> Any:
         """Returns the policy's step for a time step with further parts."""
@@ -113,8 +110,7 @@ def check_observation(policy: Any, observation: Any, *, batched: bool = False) -
     Raises:
       ValueError: The policy was saved for other observations.
     """
-    arguments, _ = policy.action.concrete_functions[0].structured_input_signature
-    expected = _described(arguments[0].observation, 1)
+    expected = _described(_seen(policy), 1)
     got = _described(observation, int(batched))
     if expected != got:
         raise ValueError(
@@ -122,6 +118,12 @@ def check_observation(policy: Any, observation: Any, *, batched: bool = False) -
             f"with {got}; give the environment that the policy was trained in, with "
             "the same wrappers, or the policy of this environment."
         )
+
+
+def _seen(policy: Any) -> Any:
+    """Returns the specs of the observations that a loaded policy takes, `[B, ...]`."""
+    arguments, _ = policy.action.concrete_functions[0].structured_input_signature
+    return arguments[0].observation
 
 
 def _described(nest: Any, outer_dims: int) -> str:

@@ -11,12 +11,12 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from tfrl.system import log
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from tfrl.eval import evaluate
 
 

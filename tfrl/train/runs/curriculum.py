@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,7 +73,7 @@ class Curriculum(callbacks.Callback):
         self._name, self._levels, self._calls = name, list(levels), calls
         self._threshold, self._min_episodes = threshold, min_episodes
         self._now = self.saved_state = _Level()
-        self.logged_metrics = {"level": functools.partial(_number, self._now.number)}
+        self.logged_metrics = {"level": lambda: float(self.level)}
 
     @property
     def level(self) -> int:
@@ -120,7 +119,3 @@ class _Level(tf.Module):
             tf.Variable(0, dtype=tf.int64, trainable=False, name=name)
             for name in ("number", "since")
         )
-
-
-def _number(variable: tf.Variable) -> float:
-    return float(variable)

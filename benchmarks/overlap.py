@@ -1,9 +1,10 @@
-"""Compares steps that run beside the updates with steps that take turns with them.
+"""Compares the ways to train on several cores: threads of operations, and overlap.
 
     python -m benchmarks overlap
 
-Two cores are needed. The time of an iteration that takes turns is that of its step and
-of its updates; with overlap it cannot be less than the longer of them.
+Two cores are needed. XLA divides large operations among its threads. With overlap, the
+environment steps beside the updates: the time of an iteration that takes turns is that
+of its step and of its updates; with overlap it cannot be less than the longer of them.
 """
 
 from __future__ import annotations
@@ -36,22 +37,56 @@ _PROBLEMS: dict[str, dict[str, Any]] = {
         "waits": 0.001,
     },
 }
+# An iteration of DQN is four steps of eight games and an update of a larger batch; one
+# of PPO is 128 steps of eight games, 32 updates.
+_GAMES = {"environment": "ALE/Breakout-v5", "num_envs": 8}
+_PRESETS: dict[str, dict[str, Any]] = {
+    "TD3 on HalfCheetah, layers of 256 and batches of 256": {
+        "algorithm": "td3",
+        "environment": "HalfCheetah-v5",
+        "initial_collect_steps": 500,
+    },
+    "PPO on HalfCheetah, eight members, layers of 64": {
+        "algorithm": "ppo",
+        "environment": "HalfCheetah-v5",
+        "num_envs": 8,
+    },
+    "PPO on eight games of Breakout": {"algorithm": "ppo", **_GAMES},
+    "DQN on eight games of Breakout": {
+        "algorithm": "dqn",
+        **_GAMES,
+        "initial_collect_steps": 400,
+        "replay_capacity": 5_000,
+    },
+}
 
 
 def groups() -> Iterator[Group]:
     """Yields a group for each problem."""
     for title, settings in _PROBLEMS.items():
+        apart, beside = ({**settings, "overlap": x} for x in (False, True))
         yield Group(
             title,
             (
-                Contender("in turn", "tfrl", "overlap", {**settings, "overlap": False}),
-                Contender(
-                    "overlapping", "tfrl", "overlap", {**settings, "overlap": True}
-                ),
+                Contender("one thread", "tfrl", "overlap", apart),
+                Contender("overlapping", "tfrl", "overlap", beside),
+                Contender("all threads", "tfrl_threads", "overlap", apart),
+                Contender("both", "tfrl_threads", "overlap", beside),
                 Contender("steps alone", "tfrl", "steps", _steps(settings)),
-                Contender("Stable-Baselines3", "torch", "actor_critic", settings),
+                Contender(
+                    "Stable-Baselines3", "torch_threads", "actor_critic", settings
+                ),
             ),
-            references=("in turn", "Stable-Baselines3"),
+            references=("one thread", "Stable-Baselines3"),
+        )
+    for title, settings in _PRESETS.items():
+        yield Group(
+            title,
+            (
+                Contender("one thread", "tfrl", "by_preset", settings),
+                Contender("all threads", "tfrl_threads", "by_preset", settings),
+            ),
+            references=("one thread",),
         )
 
 

@@ -58,7 +58,7 @@ def groups() -> Iterator[Group]:
         "one run", "tfrl:ppo", "ppo", {**settings, "native": True, "jit_compile": True}
     )
     many = Contender(
-        f"{RUNS} runs at once", "tfrl_sweep", "ppo_sweep", {**settings, "runs": RUNS}
+        f"{RUNS} runs at once", "tfrl_threads", "ppo_sweep", {**settings, "runs": RUNS}
     )
     yield Group(
         "sweep of PPO: iterations of all runs", (one, many), references=(one.label,)

@@ -71,8 +71,8 @@ _WORKERS = "benchmarks.workers"
 SYSTEMS = {
     "tfrl": System("tfrl", f"{_WORKERS}.with_tfrl"),
     # 0 is one thread for each processor that the process may use.
-    "tfrl_sweep": System(
-        "tfrl's sweeps",
+    "tfrl_threads": System(
+        "tfrl on all processors",
         f"{_WORKERS}.with_tfrl",
         variables={"TF_NUM_INTRAOP_THREADS": "0"},
     ),
@@ -92,6 +92,12 @@ SYSTEMS = {
     "pages": System("The pages", f"{_WORKERS}.with_pages"),
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
+    "torch_threads": System(
+        "PyTorch on all processors",
+        f"{_WORKERS}.with_torch",
+        "torch",
+        one_thread=False,
+    ),
     "jax": System("JAX", f"{_WORKERS}.with_jax", "jax", {"XLA_FLAGS": _JAX_ONE_THREAD}),
     "jax_here": System(
         "JAX beside tfrl",

@@ -20,7 +20,7 @@ def groups(quick: bool) -> Iterator[Group]:
     """Yields one group, with a contender for each number of runs."""
     one = Contender("one run", "tfrl", "compiled", {"envs": 1, "capacity": 10_000})
     many = tuple(
-        Contender(f"{runs} runs at once", "tfrl_sweep", "sweep", {"runs": runs})
+        Contender(f"{runs} runs at once", "tfrl_threads", "sweep", {"runs": runs})
         for runs in ((32,) if quick else (8, 32, 128))
     )
     yield Group("sweep: iterations of all runs", (one, *many), references=(one.label,))

@@ -274,6 +274,18 @@ def overlap(
     return making.loop_task(made.build())
 
 
+def by_preset(algorithm: str, environment: str, **changes: Any) -> serving.Task:
+    """Makes the loop of an algorithm, with its preset for an environment.
+
+    Args:
+      algorithm: Its name.
+      environment: The environment's name.
+      **changes: Other settings.
+    """
+    kind: Any = registry.find(algorithm)
+    return making.loop_task(kind(environment, seed=0, **changes).build())
+
+
 def steps(environment: str, waits: float = 0.0) -> serving.Task:
     """Makes steps of an environment alone, with one action."""
     made = waiting.make(environment, waits)
@@ -425,6 +437,7 @@ if __name__ == "__main__":
             "minatar": minatar,
             "random_play": random_play,
             "overlap": overlap,
+            "by_preset": by_preset,
             "steps": steps,
             "buffer": buffer,
             "predict": predict,

@@ -1,7 +1,8 @@
-"""Measures Stable-Baselines3 and CleanRL's loop, on PyTorch with one thread."""
+"""Measures Stable-Baselines3 and CleanRL's loop, on PyTorch."""
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -390,7 +391,8 @@ def _network() -> nn.Module:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
+    # Without the variable, it may use all processors.
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
     serving.serve(
         {
             "stable_baselines3": stable_baselines3_dqn,

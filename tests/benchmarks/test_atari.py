@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import types
 
 import numpy as np
 
@@ -28,7 +29,8 @@ def test_processor_time_includes_that_of_running_children():
 
 def test_a_step_is_counted_for_every_member(monkeypatch):
     seconds, processor_seconds = iter([10.0, 11.0]), iter([1.0, 3.0])
-    monkeypatch.setattr(atari.time, "perf_counter", lambda: next(seconds))
+    clock = types.SimpleNamespace(perf_counter=lambda: next(seconds))
+    monkeypatch.setattr(atari, "time", clock)
     monkeypatch.setattr(atari, "_processor_seconds", lambda: next(processor_seconds))
     environment = batched_py_environment.BatchedPyEnvironment(
         [testing.CountingEnvironment(length=9) for _ in range(3)]

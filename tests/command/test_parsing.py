@@ -138,6 +138,18 @@ def test_help_and_a_typing_error_take_little_time(words):
     assert after.ru_utime - before.ru_utime < 3
 
 
+def begin_program(monkeypatch, variables):
+    """Sets up threads as a program does that is started with some variables."""
+    threads = single.threads
+    monkeypatch.setattr(threads, "_chosen_here", set())
+    for name in threads._FOR_SMALL_NETWORKS:
+        monkeypatch.setenv(name, "")  # So that it is restored later.
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    threads.set_up()
+
+
 @pytest.mark.parametrize(
     ("layers", "given", "expected"),
     [
@@ -148,12 +160,50 @@ def test_help_and_a_typing_error_take_little_time(words):
     ],
 )
 def test_convolutions_take_onednns_kernels(monkeypatch, layers, given, expected):
-    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    monkeypatch.setattr(single.threads, "HAS_USERS_KERNELS", given == "by the user")
+    variable = single.threads.KERNELS
+    begin_program(monkeypatch, {variable: "0"} if given == "by the user" else {})
     monkeypatch.setenv("TFRL_PORTABLE", "1" if given == "portable" else "0")
     monkeypatch.setattr(single.quiet, "quieten_tensorflow", lambda: None)
     single.prepare_kernels(registry.find("ddqn")(conv_layer_params=layers))
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "given", "expected"),
+    [
+        ("sac", {}, "", "1"),
+        ("sac", {"critic_fc_layer_params": (256, 256)}, "", "0"),
+        ("sac", {"critic_fc_layer_params": (256, 256)}, "by the user", "1"),
+        ("sac", {"critic_fc_layer_params": (256, 256)}, "portable", "1"),
+        ("td3", {"fc_layer_params": (64, 1_000, 63)}, "", "0"),
+        ("td3", {"fc_layer_params": (1_000,)}, "", "1"),
+        ("ppo", {"minibatch_size": 1_024}, "", "0"),
+        ("ppo", {"minibatch_size": 512}, "", "1"),
+        ("ddqn", {"conv_layer_params": ((8, 3, 1),)}, "", "0"),
+        ("mrq", {}, "", "0"),
+        ("mrq", {"hidden_size": 64}, "", "1"),
+        ("dreamer", {}, "", "0"),
+        ("lin_ucb", {}, "", "1"),
+    ],
+)
+def test_large_layers_take_all_processors(monkeypatch, name, settings, given, expected):
+    variable = single.threads.INSIDE_OPERATIONS
+    begin_program(monkeypatch, {variable: "1"} if given == "by the user" else {})
+    monkeypatch.setenv("TFRL_PORTABLE", "1" if given == "portable" else "0")
+    single.prepare_threads(registry.find(name)(**settings))
+    assert os.environ[variable] == expected
+
+
+@pytest.mark.parametrize("share", [None, 3])
+def test_child_processes_choose_what_this_one_has_chosen(monkeypatch, share):
+    threads = single.threads
+    begin_program(monkeypatch, {threads.KERNELS: "0"})
+    threads.choose(threads.KERNELS, "1")
+    threads.choose(threads.INSIDE_OPERATIONS, "0")
+    threads.hand_down(share)
+    assert os.environ[threads.KERNELS] == "0"  # By the user.
+    assert "TF_NUM_INTEROP_THREADS" not in os.environ
+    assert os.environ.get(threads.INSIDE_OPERATIONS) == (share and str(share))
 
 
 def recipe_by(name, *words):

@@ -81,6 +81,7 @@ def command(monkeypatch, tmp_path):
     monkeypatch.setattr(comparing, "compare", lambda *folders: Compared())
     monkeypatch.setattr(sweep.quiet, "quieten_tensorflow", lambda: None)
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    monkeypatch.setattr(sweep.threads, "_chosen_here", {"TF_NUM_INTRAOP_THREADS"})
     return start
 
 

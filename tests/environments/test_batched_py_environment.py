@@ -32,6 +32,57 @@ def make(*lengths, multithreading=False):
     return batched_py_environment.BatchedPyEnvironment(members, multithreading)
 
 
+def test_members_step_the_same_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(batched_py_environment.processors, "number", lambda: 2)
+    with make(1, 2, 3, multithreading="fastest") as environment:
+        environment.reset()
+        for count in range(30):
+            step = environment.step(np.array([3, 4, 5], np.int32))
+            own = [(count + 1) % (length + 1) for length in (1, 2, 3)]
+            assert step.step_type.tolist() == [
+                0 if x == 0 else 2 if x == length else 1
+                for x, length in zip(own, (1, 2, 3), strict=True)
+            ]
+            assert step.observation["count"][:, 0].tolist() == own
+
+
+def test_the_fastest_number_of_threads_is_one_one_for_a_processor_or_a_member(
+    monkeypatch,
+):
+    monkeypatch.setattr(batched_py_environment.processors, "number", lambda: 2)
+    with make(99, 99, 99, 99, multithreading="fastest") as environment:
+        environment.reset()
+        threads = []
+        for _ in range(6):
+            environment.step(np.zeros(4, np.int32))
+            threads.append([member.thread for member in environment.envs])
+    own = threading.get_ident()
+    assert threads[0] == threads[3] == [own] * 4
+    for first, second, third, fourth in (threads[1], threads[4]):
+        assert first == second != own
+        assert third == fourth != own
+    assert own not in threads[2] + threads[5]
+
+
+def test_a_failure_in_a_part_of_the_members_is_named(monkeypatch):
+    monkeypatch.setattr(batched_py_environment.processors, "number", lambda: 2)
+    members = [Slow(), Slow(), Slow(), Slow(error=ArithmeticError("last"))]
+    environment = batched_py_environment.BatchedPyEnvironment(members, "fastest")
+    environment.reset()
+    for _ in range(3):  # One thread, two threads and four.
+        with pytest.raises(ArithmeticError, match="last") as caught:
+            environment.step(np.zeros(4, np.int32))
+        assert "This is from envs[3]" in caught.value.__notes__[-1]
+        environment._thread_counts.took(1.0)
+    assert [member.count for member in members[:3]] == [3, 3, 3]
+    environment.close()
+
+
+def test_other_values_of_multithreading_are_refused():
+    with pytest.raises(ValueError, match=r"multithreading: got 'quick', expected True"):
+        make(1, 2, multithreading="quick")
+
+
 @pytest.mark.parametrize("multithreading", [True, False])
 def test_members_step_and_reset_each_on_their_own(multithreading):
     with make(1, 2, multithreading=multithreading) as environment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import operator
 import os
 import pathlib
@@ -288,6 +289,17 @@ class Builder(settings_lib.Settings):
     def action_kind(self) -> spaces.Kind:
         """The kind of actions that the algorithm chooses with its settings."""
         return self.actions
+
+    def largest_product(self) -> int:
+        """Returns the multiplications of the largest hidden layer in an update.
+
+        The layers that observations enter are left out, and convolutions.
+        """
+        values = self.settings
+        layers = [x for name, x in values.items() if name.endswith("fc_layer_params")]
+        sizes = [a * b for units in layers for a, b in itertools.pairwise(units)]
+        batch = values.get("minibatch_size") or values.get("batch_size") or 1
+        return max(sizes, default=0) * batch
 
     def agent_class(self) -> Callable[..., agents.TFAgent]:
         """Returns the agent's class."""

@@ -91,6 +91,11 @@ class Dreamer(mixins.Lambda, off_policy.Replayed):
             "free_nats": self.free_nats,
         }
 
+    def largest_product(self) -> int:
+        """Returns the multiplications of a layer; see `Builder.largest_product`."""
+        sizes = agents.dreamer.SIZES[self.size]
+        return sizes.deter * sizes.units * self.batch_size * self.sequence_length
+
     def trained_sequence_length(self) -> int:
         """Returns the frames of a sampled sequence."""
         return self.sequence_length

@@ -102,6 +102,10 @@ class MRQ(mixins.WeightDecay, off_policy.OffPolicy):
             "image_shift": self.image_shift,
         }
 
+    def largest_product(self) -> int:
+        """Returns the multiplications of a layer; see `Builder.largest_product`."""
+        return self.hidden_size**2 * self.batch_size
+
     def trained_sequence_length(self) -> int:
         """Returns the frames of a sampled sequence, for the horizon and the returns."""
         return max(self.horizon, self.n_step_update) + 1

@@ -12,7 +12,6 @@ sweep of other settings needs another --logdir.
 from __future__ import annotations
 
 import itertools
-import os
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments import children, single, sweeps
-from tfrl.system import log, paths, quiet
+from tfrl.system import log, paths, quiet, threads
 from tfrl.train.runs import finished_runs, run_files
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def _train_in_programs(
 ) -> None:
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
-    os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
+    threads.choose(threads.INSIDE_OPERATIONS, "0")
     parts, name = sweeps.programs(members), members[0].recipe.environment
     few, why = "one program", ""
     if len(parts) > 1:

@@ -11,7 +11,6 @@ other --seeds, since the best of many trials is partly luck; the best mean wins.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.compilation import processors
 from tfrl.experiments.tuning import plan, search, study, tune
-from tfrl.system import log, quiet
+from tfrl.system import log, quiet, threads
 
 if TYPE_CHECKING:
     from tfrl.algorithms.builder import Builder
@@ -106,7 +105,7 @@ def _run(kind: type[Builder], given: flags.FlagValues) -> None:
     study.find_class("pruner", given.pruner)
     # Each processor trains its share of the slots in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
-    os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
+    threads.choose(threads.INSIDE_OPERATIONS, "0")
     quiet.quieten_tensorflow()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = train_command.folder_of(given, f"tune_{kind.name}", recipe)

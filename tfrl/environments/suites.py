@@ -367,7 +367,9 @@ def load(
     if values["action_repeat"] > 1:
         repeat = environments.wrappers.ActionRepeat
         members = [repeat(member, values["action_repeat"]) for member in members]
-    return members[0] if num_envs == 1 else environments.BatchedPyEnvironment(members)
+    if num_envs == 1:
+        return members[0]
+    return environments.BatchedPyEnvironment(members, multithreading="fastest")
 
 
 def _load_games(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrl.algorithms.recipe import Recipe
+from tfrl.compilation import processors
 from tfrl.experiments import single
 from tfrl.system import files, interrupts, jobs, threads
 
@@ -54,6 +55,8 @@ def train_all(
 ) -> list[int | None]:
     """Trains all runs, a limited number at a time; they end with this process.
 
+    Runs at the same time share the processors; see `threads.hand_down`.
+
     Args:
       runs: The runs. A generator is asked for the next one when a process is free, so
         that it may depend on the runs that have ended.
@@ -70,6 +73,7 @@ def train_all(
       Terminated: SIGTERM or SIGHUP came; the same holds.
       NotImplementedError: On Windows.
     """
+    threads.hand_down(max(1, processors.number() // most) if most > 1 else None)
     made: Iterable[jobs.Job] = (run.job() for run in runs)
     signals = interrupts.requested(interrupts.SIGNALS, lambda: "the runs")
     with signals as is_requested:

@@ -153,7 +153,6 @@ def in_processes(tmp_path, monkeypatch):
     recipe = tfrl.DQN("CartPole-v1", num_iterations=20).recipe()
     planned = plan_lib.Plan(recipe, None, 2, "gamma", recipe.environment)
     made = runners.Processes(planned, "CartPole-v1", tmp_path, number=2)
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
     rows = []
     monkeypatch.setattr(runners.run_files, "read_metrics", lambda _: rows)
 

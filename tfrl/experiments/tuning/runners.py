@@ -9,7 +9,6 @@ learning curve is read from its metrics.csv, and it ends early if it is pruned.
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tfrl import train
-from tfrl.compilation import processors
 from tfrl.experiments import children as children_lib
 from tfrl.experiments import one_program
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
@@ -129,9 +127,6 @@ class Processes:
         """
         runs: list[children_lib.ChildRun] = []
         curves: list[_Curve] = []
-        # The processes share the processors.
-        share = max(1, processors.number() // self._number)
-        os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
         def children() -> Iterator[children_lib.ChildRun]:
             while (run := next_run()) is not None:

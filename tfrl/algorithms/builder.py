@@ -22,6 +22,7 @@ from tfrl.savers import checkpoint_names
 from tfrl.system import log, paths, quiet
 from tfrl.train.runs import run_length
 
+_NUM_OPPONENTS = 8  # In self-play: the newest policy, and earlier ones.
 # The agents' argument for masks.
 _SPLITTER = "observation_and_action_constraint_splitter"
 
@@ -317,6 +318,12 @@ class Builder(settings_lib.Settings):
         return self._environment
 
     @property
+    def opponents(self) -> environments.native.Opponents | None:
+        """The other players of the game that is trained in, or None."""
+        dynamics = getattr(self.environment, "dynamics", None)
+        return getattr(dynamics, "opponents", None)
+
+    @property
     def observation_spec(self) -> Any:
         """The spec of the networks' input: an observation, without a mask."""
         return policies.utils.network_observation_spec(
@@ -575,6 +582,9 @@ class Builder(settings_lib.Settings):
                 has_mask=self.has_mask,
             )
         agent = self.make_initialized_agent()
+        if (opponents := self.opponents) is not None:
+            copies = (self.make_initialized_agent() for _ in range(_NUM_OPPONENTS))
+            opponents.join([copy.collect_policy for copy in copies])
         if self.initial_run and not self._has_checkpoint():
             path = train.load_weights(agent, self.initial_run)
             log.info(f"Initial weights: {path}")

@@ -28,7 +28,7 @@ from tfrl.train.runs import run_files
 _GIVEN = 5  # The observations that the model sees before it imagines.
 
 
-class Dreamer(mixins.Lambda, off_policy.Replayed):
+class Dreamer(mixins.FinalRate, mixins.Lambda, off_policy.Replayed):
     """DreamerV3: an actor that learns in a world model (Hafner et al., 2025).
 
     By default the settings are the authors' for control from vectors, with an update
@@ -46,6 +46,7 @@ class Dreamer(mixins.Lambda, off_policy.Replayed):
     replay_capacity: int = 100_000
     batch_size: int = 16
     gamma: float = 0.997
+    final_learning_rate: float | None = None
 
     learning_rate: float = rate("Learning rate of LaProp.", default=4e-5)
     size: str = field(
@@ -77,9 +78,10 @@ class Dreamer(mixins.Lambda, off_policy.Replayed):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        learning_rate: Any = self.learning_rate
-        if self.warm_up and not callable(learning_rate):
-            learning_rate = parts.schedule(0.0, self.warm_up, learning_rate)
+        learning_rate = self.scheduled(self.learning_rate)
+        if self.warm_up and not callable(self.learning_rate):
+            rise = parts.schedule(0.0, self.warm_up, self.learning_rate)
+            learning_rate = utils.optimization.Least([rise, learning_rate])
         return {
             **super().agent_arguments(),
             "optimizer": utils.optimization.LaProp(learning_rate),

@@ -46,6 +46,15 @@ def make_run(
         named = agents_environment.mean_returns
         own = {f"return/{x}": functools.partial(_get, named, x) for x in named()}
         options["metrics"] = {**own, **(options.get("metrics") or {})}
+    environment: Any = algorithm.environment
+    if algorithm.opponents is not None:
+        own_callback = train.SelfPlay(
+            environment,
+            algorithm.agent.collect_policy,
+            algorithm.log_interval,
+            seed=algorithm.seed,
+        )
+        callbacks = [own_callback, *callbacks]
     return train.Run(
         loop,
         directory,

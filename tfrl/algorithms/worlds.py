@@ -183,6 +183,8 @@ def make_environment(
     suites.check_options(given, options)
     if suites.find(given)[0].is_native:
         dynamics = suites.find_dynamics(given, num_action_bins)
+        if is_training and dynamics.against is not None:
+            dynamics = dynamics.against(environments.native.Opponents())
         return environments.native.NativeEnvironment(dynamics, num_envs, seed)
     name = given if isinstance(given, str) else name
     environment = suites.load(given, num_envs, is_training=is_training, **options)

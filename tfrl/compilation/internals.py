@@ -63,6 +63,7 @@ _SAVED_MODELS = "tensorflow.core.protobuf.saved_model_pb2"
 _OBJECTS = "tensorflow.core.protobuf.trackable_object_graph_pb2"
 _REGISTRATION = "tensorflow.python.saved_model.registration"
 _AUTOGRAPH = "tensorflow.python.autograph.core.config"
+_OPERATIONS = "tensorflow.python.framework.op_def_registry"
 _SESSION = "tensorflow.python.client.pywrap_tf_session"
 _MISSING = (ImportError, AttributeError)
 
@@ -284,6 +285,15 @@ def has_made_devices() -> bool:
         return context is not None and bool(look_up(context, "_initialized"))
     except _MISSING:
         return True
+
+
+def is_stateful(operation: str) -> bool:
+    """Whether operations of a type are stateful; False if TensorFlow does not say."""
+    try:
+        found = look_up(_OPERATIONS, "get")(operation)
+        return found is not None and bool(found.is_stateful)
+    except _MISSING:
+        return False
 
 
 def read_xla_flags() -> bool:

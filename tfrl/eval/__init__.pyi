@@ -1,3 +1,4 @@
+from . import elo as elo
 from . import evaluate as evaluate
 from . import metric_utils as metric_utils
 from . import rank_tests as rank_tests

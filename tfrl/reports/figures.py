@@ -65,6 +65,12 @@ FIGURES = (
         "Evaluated greedily, with the 95 % interval of the mean, and while collecting.",
     ),
     Figure(
+        "Rating",
+        ("elo",),
+        "On Elo's scale, by games against earlier policies; 0 before training. It "
+        "should rise, and level off where all games are drawn.",
+    ),
+    Figure(
         "Regret",
         ("cumulative_regret",),
         "By how much the best arms would have paid more so far, expected, in one "

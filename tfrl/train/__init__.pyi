@@ -37,6 +37,7 @@ from .runs.run import Run as Run
 from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
 from .runs.run_log import RunView as RunView
+from .runs.self_play import SelfPlay as SelfPlay
 from .served_learner import save_learner as save_learner
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep

@@ -8,6 +8,7 @@ from . import loading as loading
 from . import mountain_car as mountain_car
 from . import native_environment as native_environment
 from . import pendulum as pendulum
+from . import self_play as self_play
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Outcome as Outcome
 from .dynamics import discretize_actions as discretize_actions
@@ -15,3 +16,4 @@ from .jax_environments.loading import from_jax as from_jax
 from .loading import load as load
 from .loading import names as names
 from .native_environment import NativeEnvironment as NativeEnvironment
+from .self_play import Opponents as Opponents

@@ -76,6 +76,10 @@ class Dynamics:
         None computes `initial` of all members at every step, and selects.
       levels: The variables that the functions read, by name, which
         `NativeEnvironment.change` assigns to; see `train.Curriculum`.
+      opponents: The `self_play.Opponents` that the functions ask for actions; None for
+        an environment without.
+      against: Returns the same game against other `Opponents`; None for an environment
+        that is no game.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -95,6 +99,8 @@ class Dynamics:
     is_bandit: bool = False
     restart: Callable[[Any, tf.Tensor, tf.Tensor], Any] | None = None
     levels: Mapping[str, tf.Variable] = dataclasses.field(default_factory=dict)
+    opponents: Any = None
+    against: Callable[[Any], Dynamics] | None = None
 
     def __post_init__(self) -> None:
         for name in ("initial", "step"):

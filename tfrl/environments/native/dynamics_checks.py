@@ -8,14 +8,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import stablehlo
+from tfrl.compilation import internals, stablehlo
 from tfrl.environments.native import dynamics as dynamics_lib
 from tfrl.specs import matching, tensor_spec
 from tfrl.utils import nest_utils
 
 # Stateful operations that are allowed: parameters may be read from variables, and
-# programs in StableHLO, of which TensorFlow does not know that they are pure.
-_HARMLESS = frozenset({"ReadVariableOp", "Assert", "XlaCallModule"})
+# programs in StableHLO, of which TensorFlow does not know that they are pure. What a
+# loop, a branch or a function calls is looked at, too.
+_HARMLESS = frozenset(
+    {
+        *("ReadVariableOp", "Assert", "XlaCallModule"),
+        *("While", "If", "Case", "StatefulPartitionedCall"),
+    }
+)
 
 
 # Maps dynamics that were checked, and a batch size, to the nest of specs of a state.
@@ -121,13 +127,10 @@ def _trace(name: str, function: Callable[..., Any], *specs: Any) -> Any:
             "tf.where, and use Python's `if` and NumPy only on values that are not "
             "tensors."
         ) from error
-    stateful = sorted(
-        {
-            operation.type
-            for operation in traced.graph.get_operations()
-            if operation.op_def.is_stateful and operation.type not in _HARMLESS
-        }
-    )
+    graph = traced.graph.as_graph_def()
+    nodes = [*graph.node, *(x for f in graph.library.function for x in f.node_def)]
+    types = {node.op for node in nodes} - _HARMLESS
+    stateful = sorted(filter(internals.is_stateful, types))
     if stateful:
         raise ValueError(
             f"{name}: got the operations {', '.join(stateful)}, expected a pure "

@@ -74,6 +74,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
         self._state = stored_values.StoredNest(state_spec, "state")
         # Programs may use only variables that some part holds.
         self._levels = dict(dynamics.levels)
+        self._opponents = dynamics.opponents
         # A GPU has no variables of int32.
         self._elapsed = _variable([batch_size], tf.int64, "elapsed")
         self._step_type = _variable([batch_size], tf.int64, "step_type")

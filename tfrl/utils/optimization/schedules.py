@@ -7,6 +7,7 @@ these; or a Keras schedule (`keras.optimizers.schedules`) of a step counter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -42,3 +43,35 @@ def current_value(value: Any) -> Any:
     callable should read a variable.
     """
     return value() if callable(value) else value
+
+
+class Least(keras.optimizers.schedules.LearningRateSchedule):
+    """The least of several learning rates, such as one that rises and one that falls.
+
+    >>> rise = keras.optimizers.schedules.PolynomialDecay(0.0, 100, 1.0)
+    >>> fall = keras.optimizers.schedules.PolynomialDecay(1.0, 400, 0.0)
+    >>> [float(Least([rise, fall])(step)) for step in (0, 50, 100, 400)]
+    [0.0, 0.5, 0.75, 0.0]
+    """
+
+    def __init__(self, rates: Sequence[Any]) -> None:
+        """Stores the rates.
+
+        Args:
+          rates: Schedules, numbers or variables.
+
+        Raises:
+          ValueError: There are none.
+        """
+        if not rates:
+            raise ValueError("rates: got none, expected at least one.")
+        self._rates = list(rates)
+
+    def __call__(self, step: Any) -> tf.Tensor:
+        """Returns the rate at a step, float32."""
+        values = [x(step) if callable(x) else tf.identity(x) for x in self._rates]
+        return tf.reduce_min([tf.cast(value, tf.float32) for value in values])
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {"rates": self._rates}

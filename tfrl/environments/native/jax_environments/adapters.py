@@ -282,6 +282,7 @@ def xland_names() -> Iterable[str]:
 
 
 _MINATAR = "minatar-"
+_OF_MORE_PLAYERS = ("bridge_bidding", "mahjong", "sparrow_mahjong")
 
 
 def make_pgx(name: str) -> Made:
@@ -291,25 +292,31 @@ def make_pgx(name: str) -> Made:
     environment = pgx.make(name)
     # All actions of MinAtar's games are legal.
     has_mask = not name.startswith(_MINATAR)
+    is_game = environment.num_players > 1
 
     def observed(state: Any) -> tuple[Any, Any]:
         if not has_mask:
             return state, state.observation
         mask = state.legal_action_mask
-        return state, {"observation": state.observation, "action_mask": mask}
+        player = {"player": state.current_player} if is_game else {}
+        seen = {"observation": state.observation, "action_mask": mask, **player}
+        return state, seen
 
     def reset(key: Any) -> tuple[Any, Any]:
         return observed(environment.init(key))
 
     def step(key: Any, state: Any, action: Any) -> forms.Step:
         after = environment.step(state, action, key)
-        [reward] = after.rewards
+        reward, *_ = after.rewards  # Of the player who learns.
         return forms.Step(*observed(after), reward, after.terminated, after.truncated)
 
+    has_cells = len(environment.observation_shape) == 3
     return Made(
         forms.Rules(reset, step),
         discrete(environment.num_actions),
-        render=lambda state: _draw_channels(np.asarray(state.observation)),
+        render=(lambda state: _draw_channels(np.asarray(state.observation) > 0))
+        if has_cells
+        else None,
     )
 
 
@@ -328,8 +335,7 @@ def pgx_names() -> Iterable[str]:
     """Returns the names of the environments of pgx that can be used here."""
     import pgx
 
-    games = pgx.available_envs()
-    return [name for name in games if name == "2048" or name.startswith(_MINATAR)]
+    return [name for name in pgx.available_envs() if name not in _OF_MORE_PLAYERS]
 
 
 def make_playground(name: str) -> Made:

@@ -137,7 +137,7 @@ LIBRARIES = (
         lambda name: jax_environments.adapters.make_pgx(name),
         lambda: jax_environments.adapters.pgx_names(),
         films=True,
-        others="are games of several players, and an agent here plays alone",
+        others="are games of three players and more",
     ),
     Library(
         "playground/",

@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from tfrl.compilation import program_cache, program_store, stablehlo
 from tfrl.environments.native import dynamics as dynamics_lib
+from tfrl.environments.native import self_play
 from tfrl.environments.native.jax_environments import (
     adapters,
     forms,
@@ -155,7 +156,9 @@ def load(name: str) -> dynamics_lib.Dynamics:
         library.check(own)
         return library.make(own)
 
-    return _dynamics(_Source(make, _key(library, own)))
+    dynamics = _dynamics(_Source(make, _key(library, own)))
+    is_game = self_play.is_game(dynamics)
+    return self_play.of_game(dynamics) if is_game else dynamics
 
 
 def check(name: str) -> None:

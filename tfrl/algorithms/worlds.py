@@ -185,6 +185,7 @@ def make_environment(
         dynamics = suites.find_dynamics(given, num_action_bins)
         if is_training and dynamics.against is not None:
             dynamics = dynamics.against(environments.native.Opponents())
+        num_envs += -num_envs % dynamics.members
         return environments.native.NativeEnvironment(dynamics, num_envs, seed)
     name = given if isinstance(given, str) else name
     environment = suites.load(given, num_envs, is_training=is_training, **options)

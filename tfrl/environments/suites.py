@@ -466,6 +466,7 @@ def _jax_suite(library: libraries.Library) -> Suite:
         check=lambda name: jax().check(name),
         kind=lambda name: conversion.kind_of(jax().load(name)),
         films=library.films,
+        members=(lambda name: jax().load(name).members) if library.has_agents else _one,
         names=lambda: jax().names(library),
     )
 

@@ -9,6 +9,7 @@ from . import mountain_car as mountain_car
 from . import native_environment as native_environment
 from . import pendulum as pendulum
 from . import self_play as self_play
+from . import team as team
 from .dynamics import Dynamics as Dynamics
 from .dynamics import Outcome as Outcome
 from .dynamics import discretize_actions as discretize_actions

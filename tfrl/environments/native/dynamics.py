@@ -80,6 +80,8 @@ class Dynamics:
         an environment without.
       against: Returns the same game against other `Opponents`; None for an environment
         that is no game.
+      members: The members of a batch that belong together, such as the agents of one
+        environment; they follow one another.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -101,6 +103,7 @@ class Dynamics:
     levels: Mapping[str, tf.Variable] = dataclasses.field(default_factory=dict)
     opponents: Any = None
     against: Callable[[Any], Dynamics] | None = None
+    members: int = 1
 
     def __post_init__(self) -> None:
         for name in ("initial", "step"):

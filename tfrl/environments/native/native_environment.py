@@ -57,11 +57,17 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
           seed: The seed of the random numbers; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If `batch_size` is not positive, or a function of `dynamics`
+          ValueError: If `batch_size` is not positive, or no multiple of the dynamics'
+            `members`, or a function of `dynamics`
             cannot be traced, is not pure, or does not match its specs.
           TypeError: If the `step` of `dynamics` does not return an `Outcome`.
         """
         number_checks.check_sizes(batch_size=batch_size)
+        if batch_size % dynamics.members:
+            raise ValueError(
+                f"batch_size: got {batch_size}, expected a multiple of the "
+                f"{dynamics.members} agents of an environment."
+            )
         tf.Module.__init__(self)
         super().__init__(batch_size=batch_size)
         self._dynamics = dynamics

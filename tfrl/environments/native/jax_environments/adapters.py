@@ -338,6 +338,87 @@ def pgx_names() -> Iterable[str]:
     return [name for name in pgx.available_envs() if name not in _OF_MORE_PLAYERS]
 
 
+def make_jaxmarl(name: str) -> Made:
+    """Makes an environment of jaxmarl, with a dimension of agents; see `Made`.
+
+    Raises:
+      ValueError: Its agents see or do different things.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    environment = _jaxmarl("jaxmarl").make(name)
+    agents = list(environment.agents)
+    observed, actions = (
+        [_text_of_space(find(agent)) for agent in agents]
+        for find in (environment.observation_space, environment.action_space)
+    )
+    if len({*observed}) > 1 or len({*actions}) > 1:
+        raise ValueError(
+            f"environment: got 'jaxmarl/{name}', whose agents differ: they see "
+            f"{', '.join(observed)} and do {', '.join(actions)}; one policy acts for "
+            "all here, so choose an environment of equal agents."
+        )
+    masks = environment.get_avail_actions
+    try:
+        jax.eval_shape(lambda key: masks(environment.reset(key)[1]), jax.random.key(0))
+        has_mask = True
+    except (NotImplementedError, AttributeError):
+        has_mask = False
+    limit = getattr(environment, "max_steps", None)
+
+    def stack(by_agent: Any) -> Any:
+        return jnp.stack([by_agent[agent] for agent in agents])
+
+    def seen(state: Any, observation: Any, rewards: Any) -> Any:
+        mask = {"action_mask": stack(masks(state)) > 0} if has_mask else {}
+        return {"observation": stack(observation), "rewards": rewards, **mask}
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        observation, state = environment.reset(key)
+        return state, seen(state, observation, jnp.zeros(len(agents)))
+
+    def step(key: Any, state: Any, action: Any) -> forms.Step:
+        chosen = dict(zip(agents, action, strict=True))
+        observation, after, rewards, ends, _ = environment.step_env(key, state, chosen)
+        counts = (getattr(after, x, None) for x in ("step", "time"))
+        count = next((x for x in counts if x is not None), None)
+        is_over, is_cut = ends["__all__"], jnp.array(False)
+        if limit is not None and count is not None:
+            is_cut = is_over & (count >= limit)
+        each = jnp.float32(stack(rewards))
+        return forms.Step(
+            after,
+            seen(after, observation, each),
+            each.sum(),
+            is_over & ~is_cut,
+            is_cut,
+        )
+
+    one = action_of_space(environment.action_space(agents[0]))
+    return Made(
+        forms.Rules(reset, step),
+        array_spec.BoundedArraySpec(
+            (len(agents), *one.shape), one.dtype, one.minimum, one.maximum, one.name
+        ),
+    )
+
+
+def _text_of_space(space: Any) -> str:
+    return f"{getattr(space, 'n', '')}{getattr(space, 'shape', '')}"
+
+
+def jaxmarl_names() -> Iterable[str]:
+    """Returns the names of the environments of jaxmarl."""
+    return _jaxmarl("jaxmarl.registration").registered_envs
+
+
+def _jaxmarl(module: str) -> Any:
+    """Imports a module of jaxmarl, which prints what it cannot import."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return importlib.import_module(module)
+
+
 def make_playground(name: str) -> Made:
     """Makes an environment of playground; see `Made`."""
     registry = _import_with_mujoco("mujoco_playground").registry

@@ -30,6 +30,7 @@ class Library:
       make: Takes a name without the prefix, and makes the environment.
       names: Returns the names, without the prefix.
       films: Whether it draws its states.
+      has_agents: Whether its environments have several agents.
       others: What its environments are that have no name here, for errors.
     """
 
@@ -40,6 +41,7 @@ class Library:
     make: Callable[[str], Made]
     names: Callable[[], Iterable[str]]
     films: bool = False
+    has_agents: bool = False
     others: str = ""
 
     @property
@@ -138,6 +140,15 @@ LIBRARIES = (
         lambda: jax_environments.adapters.pgx_names(),
         films=True,
         others="are games of three players and more",
+    ),
+    Library(
+        "jaxmarl/",
+        "jaxmarl",
+        "jaxmarl",
+        "MPE_simple_spread_v3",
+        lambda name: jax_environments.adapters.make_jaxmarl(name),
+        lambda: jax_environments.adapters.jaxmarl_names(),
+        has_agents=True,
     ),
     Library(
         "playground/",

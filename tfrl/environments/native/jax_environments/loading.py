@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from tfrl.compilation import program_cache, program_store, stablehlo
 from tfrl.environments.native import dynamics as dynamics_lib
-from tfrl.environments.native import self_play
+from tfrl.environments.native import self_play, team
 from tfrl.environments.native.jax_environments import (
     adapters,
     forms,
@@ -157,8 +157,9 @@ def load(name: str) -> dynamics_lib.Dynamics:
         return library.make(own)
 
     dynamics = _dynamics(_Source(make, _key(library, own)))
-    is_game = self_play.is_game(dynamics)
-    return self_play.of_game(dynamics) if is_game else dynamics
+    if self_play.is_game(dynamics):
+        return self_play.of_game(dynamics)
+    return team.of_team(dynamics) if team.is_team(dynamics) else dynamics
 
 
 def check(name: str) -> None:

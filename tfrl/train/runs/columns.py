@@ -46,6 +46,8 @@ class Column:
     has_parts: bool
 
 
+# The writer of columns that callbacks measure.
+CALLBACK = "a callback"
 _FLAGS = {"yes": True, "no": False}
 
 

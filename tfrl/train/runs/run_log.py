@@ -116,7 +116,8 @@ class RunLog:
                     "function without arguments that returns a number, such as the "
                     "method `result` of a metric."
                 )
-            if column := columns.BY_NAME.get(name):
+            column = columns.BY_NAME.get(name)
+            if column is not None and column.writer != columns.CALLBACK:
                 raise ValueError(
                     f"metrics: got {name!r}, which the run logs itself "
                     f"({column.text}); choose another name."

@@ -64,7 +64,8 @@ def test_best_play_is_a_draw():
 
     assert {result(best, best, begins) for begins in (True, False)} == {0}
     games = [result(lambda x: moves(x)[0], best, i % 2 == 0) for i in range(20)]
-    assert set(games) == {-1, 0}
+    assert -1 in games
+    assert 1 not in games
 
 
 @pytest.mark.slow

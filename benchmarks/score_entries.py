@@ -526,6 +526,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("SAC", "sac", "sac_mountain_car", 5),
         Entry("DDPG", "ddpg", "td3_mountain_car", 5),
         *_MRQ["Classic control"],
+        Entry("DreamerV3", "dreamer", "dreamer", 3),
     ),
     "Box2D": (
         Entry("DQN", "dqn", "dqn_lunar_lander", 3),

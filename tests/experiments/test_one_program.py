@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tests.environments.native.nim import nim
 from tfrl.algorithms import registry
 from tfrl.environments import native
 from tfrl.experiments import one_program
@@ -35,6 +36,13 @@ from tfrl.experiments import one_program
             {"gamma"},
             {},
             "the environment has no time limit",
+        ),
+        (
+            "dqn",
+            dataclasses.replace(native.self_play.of_game(nim()), max_episode_steps=9),
+            {"gamma"},
+            {},
+            "each run has opponents of its own",
         ),
     ],
 )

@@ -34,6 +34,8 @@ def obstacle(made: Builder, environment: Any, differing: Iterable[str]) -> str:
     if dynamics is None:
         name = environment if isinstance(environment, str) else "the environment"
         return f"{name} is not written in TensorFlow"
+    if dynamics.against is not None:
+        return "each run has opponents of its own"
     if dynamics.max_episode_steps is None:
         return "the environment has no time limit"
     return "" if made.jit_compile else "jit_compile is False"

@@ -37,8 +37,6 @@ _PROBLEMS: dict[str, dict[str, Any]] = {
         "waits": 0.001,
     },
 }
-# An iteration of DQN is four steps of eight games and an update of a larger batch; one
-# of PPO is 128 steps of eight games, 32 updates.
 _GAMES = {"environment": "ALE/Breakout-v5", "num_envs": 8}
 _PRESETS: dict[str, dict[str, Any]] = {
     "TD3 on HalfCheetah, layers of 256 and batches of 256": {

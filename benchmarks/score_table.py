@@ -197,9 +197,6 @@ return 68 and -51 on average. BC on LunarLander-v3 imitates the exploring, and s
 d3rlpy's; CQL learns from the rewards there, and IQL's seeds differ much. The weight of
 CQL's penalty was chosen on seed 100 of each task.
 
-PPO and SAC without memory do not learn PendulumNoVel-v1. A critic that sees the
-velocities does not help, since the actor, too, would need them.
-
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, with a
 standard error of 64. On LunarLander-v3, sb3-contrib reports 168 with a standard error

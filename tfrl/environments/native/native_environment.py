@@ -57,9 +57,9 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, mixins.Untracke
           seed: The seed of the random numbers; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If `batch_size` is not positive, or no multiple of the dynamics'
-            `members`, or a function of `dynamics`
-            cannot be traced, is not pure, or does not match its specs.
+          ValueError: If `batch_size` is not a positive multiple of the dynamics'
+            `members`, or a function of `dynamics` cannot be traced, is not pure, or
+            does not match its specs.
           TypeError: If the `step` of `dynamics` does not return an `Outcome`.
         """
         number_checks.check_sizes(batch_size=batch_size)

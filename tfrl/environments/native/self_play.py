@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tfrl.environments.native.dynamics import Dynamics, Outcome
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import nest_utils
 
 # The part of a game's observation that is the number of the player who moves; the
 # learner is 0.
@@ -154,7 +155,7 @@ def of_game(game: Dynamics, opponents: Opponents | None = None) -> Dynamics:
             ended, cut = (moves & x for x in _ends(after))
             return (
                 count + 1,
-                _choose(moves, after.state, state),
+                nest_utils.where(moves, after.state, state),
                 is_on & ~(ended | cut),
                 reward + tf.where(moves, after.reward, 0.0),
                 terminated | ended,
@@ -177,7 +178,7 @@ def of_game(game: Dynamics, opponents: Opponents | None = None) -> Dynamics:
     def restart(state: Any, needed: tf.Tensor, random: tf.Tensor) -> Any:
         own, seed = _split(random, game.num_initial_randoms)
         if game.restart is None:
-            begun = _choose(needed, game.initial(own), state)
+            begun = nest_utils.where(needed, game.initial(own), state)
         else:
             begun = game.restart(state, needed, own)
         return answer(begun, needed, seed).state
@@ -219,13 +220,3 @@ def _ends(outcome: Outcome) -> tuple[tf.Tensor, tf.Tensor]:
 def _split(random: tf.Tensor, own: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the numbers of the game's own, and a seed made of the others."""
     return random[:, :own], tf.cast(random[0, own:] * _RANGE, tf.int32)
-
-
-def _choose(which: tf.Tensor, new: Any, old: Any) -> Any:
-    """Returns the new states of the members of which `which` is true."""
-
-    def choose(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
-        mask = tf.reshape(which, [-1, *[1] * (len(new.shape) - 1)])
-        return tf.where(mask, new, old)
-
-    return tf.nest.map_structure(choose, new, old)

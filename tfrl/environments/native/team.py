@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfrl.environments.native.dynamics import Dynamics, Outcome
 from tfrl.specs import tensor_spec
+from tfrl.utils import nest_utils
 
 # The part of a team's observation that holds the agents' rewards, `[B, N]`.
 REWARDS = "rewards"
@@ -42,7 +43,7 @@ def of_team(team: Dynamics) -> Dynamics:
         return tf.nest.map_structure(lambda x: x[::count], nest)
 
     def of_agents(nest: Any) -> Any:
-        return tf.nest.map_structure(lambda x: tf.repeat(x, count, axis=0), nest)
+        return nest_utils.tile_batch(nest, count)
 
     def merged(x: tf.Tensor) -> tf.Tensor:
         return tf.reshape(x, [x.shape[0] * count, *x.shape[2:]])

@@ -26,7 +26,7 @@ from benchmarks import (
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
-    *("sac", "td3", "crossq", "ppo", "pqn", "overlap", "predict"),
+    *("sac", "td3", "crossq", "ppo", "pqn", "dreamer", "overlap", "predict"),
     *("bandits", "pages", "atari", "envpool", "jax", "service", "worker_failures"),
     "gpu",
 )

@@ -63,6 +63,17 @@ RECIPES = {
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
     # It requires gymnasium 1.0, whose extra for Box2D is built from its source.
     "d3rlpy": Recipe((("d3rlpy>=2.8.1", "gymnasium[mujoco]", "box2d", "pygame"),)),
+    # It is no package: these are what its code needs. JAX is of the version that it
+    # requires.
+    "dreamerv3": Recipe(
+        (
+            (
+                *("jax==0.4.33", "numpy<2", "chex", "einops", "elements", "granular"),
+                *("jaxtyping", "ninjax", "optax", "portal", "ruamel.yaml", "scope"),
+            ),
+        ),
+        "3.11",
+    ),
     # It requires tfp-nightly, which has no place beside the other packages.
     "sbx": Recipe((("sbx-rl>=0.28", "gymnasium[mujoco]"),)),
 }

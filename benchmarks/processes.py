@@ -110,6 +110,12 @@ SYSTEMS = {
         variables={"XLA_FLAGS": _JAX_ONE_THREAD, "JAX_PLATFORMS": "cpu"},
     ),
     "sbx": System("SBX", f"{_WORKERS}.with_sbx", "sbx", {"XLA_FLAGS": _JAX_ONE_THREAD}),
+    "dreamerv3": System(
+        "DreamerV3's authors",
+        f"{_WORKERS}.with_dreamerv3",
+        "dreamerv3",
+        {"XLA_FLAGS": _JAX_ONE_THREAD},
+    ),
     "floors": System("Floors", f"{_WORKERS}.floors"),
     "reverb": System(
         "Reverb", f"{_WORKERS}.with_reverb", "tf_agents", one_thread=False

@@ -430,6 +430,26 @@ _MINIGRID = tuple(
     )
     for agent, changes in (("PPO", {}), ("PPO with convolutions", _CONVOLUTIONS))
 )
+_DREAMER = {
+    "Classic control": (
+        Entry("DreamerV3", "dreamer", "dreamer", 3),
+        Entry("DreamerV3", "dreamer", "dreamer", 1, _on("Pendulum-v1")),
+    ),
+    # An eighth of the authors' updates for each step, with a larger learning rate.
+    "dm_control": (
+        Entry(
+            "DreamerV3",
+            "dreamer",
+            "dreamer",
+            1,
+            _on(
+                "dm_control/cartpole-swingup",
+                num_iterations=10_000,
+                eval_interval=2_000,
+            ),
+        ),
+    ),
+}
 # The published budget of PQN, 10,000,000 steps; half of PPO's, a fifth of DQN's.
 _MINATAR = tuple(
     Entry(
@@ -526,7 +546,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("SAC", "sac", "sac_mountain_car", 5),
         Entry("DDPG", "ddpg", "td3_mountain_car", 5),
         *_MRQ["Classic control"],
-        Entry("DreamerV3", "dreamer", "dreamer", 3),
+        *_DREAMER["Classic control"],
     ),
     "Box2D": (
         Entry("DQN", "dqn", "dqn_lunar_lander", 3),
@@ -546,6 +566,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("D4PG", "d4pg", "d4pg_cartpole", 5),
         *_WITH_NOISE_ON_MEANS,
         *_MRQ["dm_control"],
+        *_DREAMER["dm_control"],
     ),
     "MiniGrid": (*_MINIGRID, *_MRQ["MiniGrid"]),
     "MinAtar": _MINATAR,

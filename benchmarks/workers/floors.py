@@ -13,7 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 import examples  # noqa: F401  Sets up TensorFlow as for tfrl.
-from benchmarks.workers import memory, pqn_settings, serving, update_products
+from benchmarks.workers import (
+    dreamer_products,
+    memory,
+    pqn_settings,
+    serving,
+    update_products,
+)
 
 
 def gymnasium_step(envs: int = 1) -> serving.Task:
@@ -174,6 +180,7 @@ if __name__ == "__main__":
             "matrix_products": matrix_products,
             "pqn_products": pqn_products,
             "update": update_products.update,
+            "dreamer_products": dreamer_products.dreamer_products,
             "numpy_images": numpy_images,
         },
         ["tensorflow", "gymnasium", "numpy"],

@@ -72,4 +72,7 @@ def test_an_unknown_peer_is_an_error(capsys):
     with pytest.raises(SystemExit):
         peers.main(["tf"])
     errors = capsys.readouterr().err
-    assert "expected peers of tf_agents, torch, jax, d3rlpy, sbx, got tf" in errors
+    assert (
+        "expected peers of tf_agents, torch, jax, d3rlpy, dreamerv3, sbx, got tf"
+        in errors
+    )

@@ -1,3 +1,4 @@
+import gymnasium
 import numpy as np
 import pytest
 
@@ -20,6 +21,17 @@ def test_grids_are_flat_or_images(num_envs):
         flat.reset().observation.dtype == image.reset().observation.dtype == "float32"
     )
     assert image.action_spec().maximum == 6
+
+
+@pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")
+def test_a_grid_in_colours_is_what_minigrid_draws():
+    name = "MiniGrid-Empty-5x5-v0"
+    made = worlds.make_environment(name, 1, 3, grid_observations="rgb")
+    found = made.reset().observation
+    assert (found.shape, found.dtype) == ([1, 40, 40, 3], "uint8")
+    drawn = gymnasium.make(name, render_mode="rgb_array", tile_size=8, highlight=True)
+    drawn.reset(seed=3)
+    np.testing.assert_array_equal(found[0], drawn.render())
 
 
 class Kill(train.Callback):

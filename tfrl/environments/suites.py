@@ -431,11 +431,14 @@ def _load_grids(
     import numpy as np
     from minigrid import wrappers
 
-    is_image = grid_observations == "image"
-    as_arrays = wrappers.ImgObsWrapper if is_image else wrappers.FlatObsWrapper
     # Integers have no normalizer.
     as_floats = functools.partial(gymnasium.wrappers.DtypeObservation, dtype=np.float32)
-    return _load_registered(name, num_envs, wrappers=[as_arrays, as_floats])
+    chosen = {
+        "flat": [wrappers.FlatObsWrapper, as_floats],
+        "image": [wrappers.ImgObsWrapper, as_floats],
+        "rgb": [wrappers.RGBImgObsWrapper, wrappers.ImgObsWrapper],
+    }
+    return _load_registered(name, num_envs, wrappers=chosen[grid_observations])
 
 
 def _load_positions(
@@ -523,11 +526,12 @@ _SUITES = (
         # MiniGrid's observations are an image of the cells around the agent, a
         # direction and a text. "flat" joins the image with the one-hot letters of the
         # text, as RL Zoo's settings assume, `[2835]` by default; "image" is the image
-        # alone, `[7, 7, 3]`. No network here reads texts.
+        # alone, `[7, 7, 3]`; "rgb" is the whole grid in colours, with 8 pixels for a
+        # cell, such as `[64, 64, 3]`. No network here reads texts.
         options={
             "grid_observations": Option(
-                "MiniGrid's observations: flat, or image without the text.",
-                _one_of("flat", "image"),
+                "MiniGrid's observations: flat, image without the text, or rgb.",
+                _one_of("flat", "image", "rgb"),
                 "flat",
             )
         },

@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from tests.pairs import pairs
 from tfrl.replay_buffers import BufferInfo, Table, TFUniformReplayBuffer
+from tfrl.replay_buffers.ring import row_format
+from tfrl.replay_buffers.table import PackedTable
 
 ID_SPEC = tf.TensorSpec([], tf.int64, "id")
 
@@ -479,3 +481,56 @@ def test_gather_first_gives_zeros_for_what_is_not_held(jit_compile, frames, expe
 def test_gather_first_of_more_than_fits_is_an_error():
     with pytest.raises(ValueError, match="max_length=4"):
         _filled(frames=4).gather_first(5)
+
+
+# Rewriting
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize("table_fn", [Table, PackedTable])
+def test_drawn_windows_are_written_anew_where_they_were(in_graph, table_fn):
+    """Two environments, after the ring has begun anew; the oldest frame is number 3."""
+    spec = {"a": ID_SPEC, "b": tf.TensorSpec([2], tf.float32)}
+    buffer = TFUniformReplayBuffer(spec, 2, 5, table_fn=table_fn)
+    for i in range(8):
+        number = 100 * tf.range(2, dtype=tf.int64) + i
+        floats = tf.cast(number, tf.float32)
+        buffer.add_batch({"a": number, "b": tf.stack([floats, floats + 0.5], 1)})
+
+    def rewrite(keys, items):
+        buffer.rewrite(keys, items)
+
+    if in_graph:
+        rewrite = tf.function(rewrite, jit_compile=True)
+    expected = buffer.gather_all()["a"].numpy()
+    seen = set()
+    for seed in range(20):
+        items, info = buffer.sample(3, 2, seed)
+        new = tf.nest.map_structure(tf.negative, items)
+        rewrite(info.keys, new)
+        numbers = np.abs(items["a"]).ravel()
+        last = dict(zip(numbers, new["a"].numpy().ravel(), strict=True))
+        expected = np.vectorize(lambda x, last=last: last.get(abs(x), x))(expected)
+        found = buffer.gather_all()
+        np.testing.assert_array_equal(found["a"], expected)
+        halves = np.sign(expected) * (np.abs(expected) + 0.5)
+        np.testing.assert_allclose(found["b"], np.stack([expected, halves], -1))
+        seen.update(numbers)
+    assert seen == {*range(3, 8), *range(103, 108)}
+
+
+def test_a_frame_of_several_windows_becomes_what_the_last_has():
+    buffer = _filled(frames=4)
+    windows = tf.constant([[10, 20], [30, 40], [50, 60]], tf.int64)
+    buffer.rewrite([1, 0, 2], windows)
+    assert buffer.gather_all().numpy().tolist() == [[30, 40, 50, 60]]
+
+
+def test_a_buffer_whose_rows_are_no_frames_is_not_rewritten():
+    class Negated(row_format.RowFormat):
+        pass
+
+    buffer = _filled(frames=4, row_format=Negated())
+    assert not buffer.can_rewrite
+    with pytest.raises(ValueError, match="Negated, whose rows are not frames"):
+        buffer.rewrite([1], tf.constant([[10, 20]], tf.int64))

@@ -252,6 +252,21 @@ class TFAgent(mixins.RefusesOverrides, tf.Module, mixins.Untracked, abc.ABC):
             )
         )
 
+    @property
+    def refreshes_experience(self) -> bool:
+        """Whether trainers write `refreshed` frames to the buffer after an update."""
+        return False
+
+    def refreshed(self, experience: Any, loss_info: LossInfo) -> Any:
+        """Returns the frames of an update, with what it has found newer of them.
+
+        Args:
+          experience: The frames that were given to `train`.
+          loss_info: The result of `train`.
+        """
+        del loss_info
+        return experience
+
     def update_normalizers(self, frames: trajectory.Trajectory) -> None:
         """Adds collected frames to the statistics of the agent's normalizers.
 

@@ -24,10 +24,13 @@ class BufferInfo(NamedTuple):
         items.
       probabilities: The probability with which each item or sequence was drawn, float32
         `[B]` or `[]`; `()` if nothing was drawn at random.
+      keys: The windows' keys for `rewrite`, int64 `[B]` or `[]`; `()` from a buffer
+        that does not rewrite.
     """
 
     ids: Any
     probabilities: Any
+    keys: Any = ()
 
 
 class ReplayBuffer(tf.Module, mixins.Untracked):
@@ -117,6 +120,11 @@ class ReplayBuffer(tf.Module, mixins.Untracked):
         The info of a sample then has `keys` and `weights`, as `PrioritizedBufferInfo`
         describes them. False unless a subclass says otherwise.
         """
+        return False
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether `rewrite` works. False unless a subclass says otherwise."""
         return False
 
     @property
@@ -294,6 +302,15 @@ class ReplayBuffer(tf.Module, mixins.Untracked):
           priorities: The new priorities, floats `[N]`.
         """
         raise NotImplementedError(f"{type(self).__name__}.update_priorities")
+
+    def rewrite(self, keys: Any, items: Any) -> Any:
+        """Writes drawn windows `[N, T, ...]` anew; see `can_rewrite`.
+
+        Args:
+          keys: The `keys` of a sample's info, `[N]`.
+          items: The windows.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.rewrite")
 
     def clear(self) -> Any:
         """Empties the buffer."""

@@ -260,6 +260,22 @@ class PackedTable(tf.Module, mixins.Untracked):
         Raises:
           ValueError: If `values` and the spec differ in structure.
         """
+        return self._table.write_block(block, self._to_stored(values))
+
+    def write(self, rows: Any, values: Any) -> Any:
+        """Writes `values` to `rows`; returns the operation (None if eager).
+
+        Args:
+          rows: An integer tensor `[...]` of row numbers.
+          values: Tensors `[..., *leaf shape]`, in the structure of the spec.
+
+        Raises:
+          ValueError: If `values` and the spec differ in structure.
+        """
+        return self._table.write(rows, self._to_stored(values))
+
+    def _to_stored(self, values: Any) -> tuple[tf.Tensor, ...]:
+        """Returns the tensors to store for a nest of tensors `[..., *leaf shape]`."""
         tf.nest.assert_same_structure(self._spec, values)
         flat = [
             tf.convert_to_tensor(value, spec.dtype)
@@ -267,4 +283,4 @@ class PackedTable(tf.Module, mixins.Untracked):
                 tf.nest.flatten(values), tf.nest.flatten(self._spec), strict=True
             )
         ]
-        return self._table.write_block(block, tuple(self._layout.to_words(flat)))
+        return tuple(self._layout.to_words(flat))

@@ -61,4 +61,5 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         dtype = tf.int32 if self._capacity < tf.int32.max else tf.int64
         hits = tf.cast(seeds.uniform(seed, shape, maxval=total, dtype=dtype), tf.int64)
         probabilities = tf.fill(shape, 1.0 / tf.cast(total, tf.float32))
-        return first * self._batch_size + hits, BufferInfo((), probabilities)
+        keys = first * self._batch_size + hits
+        return keys, BufferInfo((), probabilities, keys)

@@ -6,7 +6,9 @@ import pytest
 import tensorflow as tf
 from scipy import special
 
+import tfrl
 from tfrl import agents
+from tfrl.agents import tf_agent
 from tfrl.agents.dreamer import choices, dreamer_networks, rssm
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
@@ -109,6 +111,61 @@ def test_states_follow_from_the_recorded_one_and_begin_anew(agent):
         )
         assert set(np.round(np.unique(stochs[:, t]), 5)) == {0.0, 1.0}
         state = rssm.State(deter, stochs[:, t])
+
+
+def test_refreshed_states_are_those_that_an_update_found_one_step_before(agent):
+    experience = frames()
+    states = rssm.State(
+        tf.constant(RNG.normal(size=[3, 5, 8]), tf.float32),
+        tf.constant(RNG.normal(size=[3, 5, 2, 3]), tf.float32),
+    )
+    info = agents.dreamer.DreamerInfo(*[0.0] * 8, states)
+    found = agent.refreshed(experience, tf_agent.LossInfo(0.0, info))
+    expected = {name: np.copy(x) for name, x in STATES.items()}
+    for b in range(3):
+        for t in range(1, 5):
+            follows = NEXT_STEP_TYPES[b, t - 1] == STEP_TYPES[b, t]
+            if follows and STEP_TYPES[b, t] != 0:
+                expected["deter"][b, t] = states.deter[b, t - 1]
+                expected["stoch"][b, t] = states.stoch[b, t - 1]
+                expected["action"][b, t] = np.eye(3)[CHOSEN[b, t - 1]]
+    recorded = found.policy_info["policy_state"]
+    assert recorded.keys() == expected.keys()
+    for name, x in expected.items():
+        np.testing.assert_allclose(recorded[name], x, rtol=1e-6)
+    for name in set(experience._fields) - {"policy_info"}:
+        assert getattr(found, name) is getattr(experience, name)
+
+
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_a_loop_writes_the_states_that_its_update_found(compiled):
+    """Each follows from the one before, from the first frame of the only window on."""
+    made = tfrl.Dreamer(
+        "CartPole-v1",
+        seed=0,
+        initial_collect_steps=5,
+        replay_capacity=8,
+        collect_steps_per_iteration=1,
+        batch_size=1,
+        sequence_length=5,
+        imagination_length=2,
+        jit_compile=compiled,
+        learning_rate=0.0,
+    )
+    made.build().run(1)
+    held = made.replay_buffer.gather_all()
+    assert not held.is_boundary().numpy().any()
+    recorded = tf.nest.map_structure(lambda x: x[0], held.policy_info["policy_state"])
+    before = rssm.State(recorded["deter"], recorded["stoch"])
+    after = made.agent._model.rssm.advance(before, recorded["action"])
+    # The window begins at frame 0 or 1, and the policy did not record these steps.
+    np.testing.assert_allclose(recorded["deter"][2:5], after[1:4], rtol=1e-4, atol=1e-5)
+    assert (np.abs(recorded["deter"][3:5]).max(axis=-1) > 0).all()
+    np.testing.assert_array_equal(
+        recorded["action"][2:5], np.eye(2)[held.action[0, 1:4]]
+    )
 
 
 def test_imagined_returns_and_weights(agent):

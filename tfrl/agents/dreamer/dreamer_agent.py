@@ -31,7 +31,7 @@ from tfrl.policies import state_recording_policy
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, number_checks
+from tfrl.utils import common, nest_utils, number_checks
 from tfrl.utils.optimization import optimizers
 from tfrl.utils.random_numbers import seeds
 
@@ -39,7 +39,7 @@ BINS = dreamer_networks.BINS
 
 
 class DreamerInfo(NamedTuple):
-    """Details of the loss, each a scalar.
+    """Details of the loss, each a scalar, and the states.
 
     Attributes:
       reconstruction_loss: The loss of the predicted observations.
@@ -50,6 +50,7 @@ class DreamerInfo(NamedTuple):
       actor_loss: The loss of the actor.
       critic_loss: The loss of the critic on imagined states.
       replay_critic_loss: The loss of the critic on replayed states.
+      states: The state after each observation, `[B, T, ...]`; see `rssm.State`.
     """
 
     reconstruction_loss: tf.Tensor
@@ -60,6 +61,7 @@ class DreamerInfo(NamedTuple):
     actor_loss: tf.Tensor
     critic_loss: tf.Tensor
     replay_critic_loss: tf.Tensor
+    states: rssm.State
 
 
 class Sequences(NamedTuple):
@@ -268,8 +270,31 @@ class DreamerAgent(tf_agent.TFAgent):
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
         """Returns the parts of the loss."""
-        found: dict[str, tf.Tensor] = self._whole(batch)[1]["extra"]._asdict()
+        found: dict[str, Any] = self._whole(batch)[1]["extra"]._asdict()
+        del found["states"]
         return found
+
+    @property
+    def refreshes_experience(self) -> bool:
+        """Whether updates find newer states than those that the policy recorded."""
+        return True
+
+    def refreshed(self, experience: Any, loss_info: tf_agent.LossInfo) -> Any:
+        """Returns the frames with the states that an update found before them."""
+        spec = self.collect_policy.policy_state_spec
+        old = state_recording_policy.recorded_state(experience.policy_info, spec)
+        follows = tf.pad(episodes.follows(experience), [[0, 0], [1, 0]])
+        arrives = follows & ~experience.is_first()
+        vectors = self._reading.actions.vectors(experience.action)
+        after = {**loss_info.extra.states._asdict(), "action": vectors}
+        new = {
+            name: nest_utils.where(
+                arrives, tf.concat([x[:, :1], after[name][:, :-1]], axis=1), x
+            )
+            for name, x in old.items()
+        }
+        info = {**experience.policy_info, state_recording_policy.POLICY_STATE: new}
+        return experience._replace(policy_info=info)
 
     def open_loop(
         self, experience: Any, num_given: int = 5
@@ -340,7 +365,8 @@ class DreamerAgent(tf_agent.TFAgent):
             for name, loss in each.items()
         }
         total = tf.add_n(list(found.values()))
-        return total, {"extra": DreamerInfo(**found)}
+        states = tf.nest.map_structure(tf.stop_gradient, rssm.State(deters, stochs))
+        return total, {"extra": DreamerInfo(**found, states=states)}
 
     def _follow(
         self, data: Sequences, seed: tf.Tensor, sees: tf.Tensor | None = None

@@ -229,6 +229,45 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 return items, info
             seed = None if seed is None else seed + tf.constant([0, 1], tf.int64)
 
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether `rewrite` works: if rows are the frames themselves."""
+        return type(self._format) is row_formats.RowFormat
+
+    def rewrite(self, keys: Any, items: Any) -> Any:
+        """Writes drawn windows anew; returns the operation (None if eager).
+
+        A frame that is in several windows becomes what the last of them has.
+
+        Args:
+          keys: The windows' keys, `info.keys` of a sample that was drawn since the last
+            `add_batch`, int64 `[N]`.
+          items: The windows, `[N, T, ...]` in the structure of the data spec.
+
+        Raises:
+          ValueError: If the buffer's row format changes frames.
+        """
+        if not self.can_rewrite:
+            raise ValueError(
+                f"rewrite: got a buffer with a {type(self._format).__name__}, whose "
+                "rows are not frames; make it without a row_format."
+            )
+        with self._placed(), tf.name_scope("rewrite"):
+            starts, columns = self._places(tf.convert_to_tensor(keys, tf.int64))
+            if isinstance(columns, tf.Tensor):
+                columns = columns[:, tf.newaxis]
+            length = tf.shape(tf.nest.flatten(items)[0], tf.int64)[1]
+            ids = starts[:, tf.newaxis] + tf.range(length)
+            rows = tf.reshape(self._rows(columns, ids), [-1])
+            # All writes of a row have the same value, so that their order is of no
+            # importance.
+            same = rows[:, tf.newaxis] == rows
+            last = tf.reduce_max(tf.where(same, tf.range(tf.size(rows)), 0), axis=1)
+            values = tf.nest.map_structure(
+                lambda x: tf.gather(tf.reshape(x, [-1, *x.shape[2:]]), last), items
+            )
+            return self._table.write(rows, values)
+
     def _num_frames(self) -> tf.Tensor:
         return tf.minimum(self._last_id + 1, self._max_length) * self._batch_size
 

@@ -423,23 +423,24 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def _draw_batches(self, added: tf.Tensor) -> Any:
         """Draws the batches of all train steps, `[train steps, B, ...]` if several."""
-        experience, _ = self._sample(added)
+        experience, info = self._sample(added)
+        if not replay_updates.refreshes(self._agent, self._replay_buffer):
+            info = ()
         if self._train_steps == 1:
-            return experience
+            return experience, info
         shape = [self._train_steps, self._batch_size]
         return accelerators.map_moved(
-            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]),
-            experience,
+            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), (experience, info)
         )
 
     def _update(
         self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor, batches: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Trains with the batch of train step `i`."""
-        batch = batches
         if self._train_steps > 1:
-            batch = accelerators.map_moved(lambda t: t[i], batches)
-        return loss_sum + self._agent.train(batch).loss, done
+            batches = accelerators.map_moved(lambda t: t[i], batches)
+        loss = self._train_on(*batches).loss
+        return loss_sum + loss, done
 
     def _prioritized_update(
         self, i: tf.Tensor, loss_sum: tf.Tensor, done: tf.Tensor
@@ -450,16 +451,19 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         """
         del i
         experience, info = self._sample(done)
-        loss = replay_updates.train_on(
+        loss = self._train_on(experience, info).loss
+        with tf.control_dependencies([loss]):
+            return loss_sum + loss, tf.identity(done)
+
+    def _train_on(self, experience: Any, info: Any) -> tf_agent.LossInfo:
+        return replay_updates.train_on(
             self._agent,
             self._replay_buffer,
             experience,
             info,
             self._at_replay_buffer,
             self._priority_fn,
-        ).loss
-        with tf.control_dependencies([loss]):
-            return loss_sum + loss, tf.identity(done)
+        )
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done` has been computed."""

@@ -28,22 +28,32 @@ def train_on(
     ] = contextlib.nullcontext,
     priority_fn: PriorityFn | None = None,
 ) -> tf_agent.LossInfo:
-    """Trains on a batch; sets its priorities if the buffer has any.
+    """Trains on a batch; sets its priorities, and writes what the agent refreshes.
 
     Args:
       agent: The agent.
-      replay_buffer: The buffer from which the batch comes; None if it has no
-        priorities.
+      replay_buffer: The buffer from which the batch comes; None if nothing is written
+        to it.
       experience: The examples of the batch.
       info: The buffer's information about the examples.
       at_buffer: Returns the device scope of the buffer.
       priority_fn: See `priorities_of`.
 
     Returns:
-      The `LossInfo`, whose loss is computed after the priorities are set.
+      The `LossInfo`, whose loss is computed after the buffer has changed.
     """
-    if replay_buffer is None or not replay_buffer.is_prioritized:
+    if replay_buffer is None:
         return agent.train(experience)
+    if not replay_buffer.is_prioritized:
+        loss_info = agent.train(experience)
+        if not refreshes(agent, replay_buffer):
+            return loss_info
+        with at_buffer():
+            written = replay_buffer.rewrite(
+                info.keys, agent.refreshed(experience, loss_info)
+            )
+        with tf.control_dependencies([written]):
+            return loss_info._replace(loss=tf.identity(loss_info.loss))
     loss_info = agent.train(experience, weights=info.weights)
     priorities = priorities_of(loss_info, agent, priority_fn)
     # The next draw may read the train step too, for an annealed exponent.
@@ -52,6 +62,13 @@ def train_on(
         updated = replay_buffer.update_priorities(info.keys, priorities)
     with tf.control_dependencies([updated]):
         return loss_info._replace(loss=tf.identity(loss_info.loss))
+
+
+def refreshes(
+    agent: tf_agent.TFAgent, replay_buffer: replay_buffer_lib.ReplayBuffer
+) -> bool:
+    """Returns whether `train_on` writes drawn frames anew."""
+    return agent.refreshes_experience and replay_buffer.can_rewrite
 
 
 def priorities_of(

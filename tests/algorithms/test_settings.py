@@ -83,6 +83,7 @@ FORBIDDEN = {
     "final_learning_rate": (-1e-9, NAN, INF, "two"),
     "frame_stack": COUNTS_OR_0,
     "free_nats": NEGATIVE,
+    "reconstruction_weight": NEGATIVE,
     "gamma": NO_FRACTION,
     "goals_per_step": COUNTS_OR_0,
     "gsde_initial_log_std": NOT_FINITE,

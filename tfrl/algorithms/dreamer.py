@@ -68,6 +68,9 @@ class Dreamer(mixins.FinalRate, mixins.Lambda, off_policy.Replayed):
     entropy_regularization: float = live(
         "Weight of the policy's entropy in the loss.", FROM_0, default=3e-4
     )
+    reconstruction_weight: float = live(
+        "Weight of the loss of the predicted observations.", FROM_0, default=1.0
+    )
     free_nats: float = live(
         "Divergence below which the model is not trained further.", FROM_0, default=1.0
     )
@@ -90,6 +93,7 @@ class Dreamer(mixins.FinalRate, mixins.Lambda, off_policy.Replayed):
             "gamma": self.gamma,
             "lambda_value": self.lambda_value,
             "entropy_regularization": self.entropy_regularization,
+            "reconstruction_weight": self.reconstruction_weight,
             "free_nats": self.free_nats,
         }
 

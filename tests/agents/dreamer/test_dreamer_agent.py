@@ -292,6 +292,19 @@ def test_each_loss_trains_its_own_networks():
     assert actor == 0
 
 
+def test_the_reconstructions_weight_multiplies_its_loss_alone():
+    usual, heavy = (
+        make(reconstruction_weight=weight).loss(frames()) for weight in (1.0, 20.0)
+    )
+    found, expected = (
+        {name: float(x) for name, x in info.extra._asdict().items() if name != "states"}
+        for info in (heavy, usual)
+    )
+    expected["reconstruction_loss"] *= 20
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert float(heavy.loss) == pytest.approx(sum(expected.values()), rel=1e-5)
+
+
 @pytest.mark.parametrize("spec", [CHOICE, FORCE])
 def test_distributions_of_actions_are_those_of_tfp(spec):
     import tensorflow_probability as tfp

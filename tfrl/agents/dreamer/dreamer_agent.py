@@ -131,6 +131,7 @@ class DreamerAgent(tf_agent.TFAgent):
         lambda_value: float = 0.95,
         entropy_regularization: float = 3e-4,
         free_nats: float = 1.0,
+        reconstruction_weight: types.Float = 1.0,
         dynamics_weight: float = 1.0,
         representation_weight: float = 0.1,
         replay_critic_weight: float = 0.3,
@@ -156,6 +157,7 @@ class DreamerAgent(tf_agent.TFAgent):
           lambda_value: The lambda of the returns.
           entropy_regularization: The weight of the actor's entropy.
           free_nats: The divergence below which the model is not trained further.
+          reconstruction_weight: The weight of the loss of the predicted observations.
           dynamics_weight: The weight of the loss that trains the prior.
           representation_weight: The weight of the loss that trains the posterior.
           replay_critic_weight: The weight of the critic's loss on replayed states.
@@ -217,6 +219,7 @@ class DreamerAgent(tf_agent.TFAgent):
         self._lambda = lambda_value
         self._entropy_regularization = entropy_regularization
         self._free_nats = free_nats
+        self._reconstruction_weight = reconstruction_weight
         self._weights = dynamics_weight, representation_weight, replay_critic_weight
         self._range_rate = range_rate
         self._range = tf.Variable(0.0, trainable=False, name="range")
@@ -340,7 +343,8 @@ class DreamerAgent(tf_agent.TFAgent):
         going = (1.0 - _flat(data.ends)) * self._gamma
         imagined = self._imagine(states, own_seed)
         each = {
-            "reconstruction_loss": self._model.reconstruction_loss(
+            "reconstruction_loss": tf.cast(self._reconstruction_weight, tf.float32)
+            * self._model.reconstruction_loss(
                 features, tf.nest.map_structure(_flat, data.observation)
             ),
             "reward_loss": masking.masked(

@@ -433,7 +433,13 @@ _MINIGRID = tuple(
 _DREAMER = {
     "Classic control": (
         Entry("DreamerV3", "dreamer", "dreamer", 3),
-        Entry("DreamerV3", "dreamer", "dreamer", 1, _on("Pendulum-v1")),
+        Entry(
+            "DreamerV3",
+            "dreamer",
+            "dreamer",
+            1,
+            _on("Pendulum-v1", num_iterations=5_000),
+        ),
     ),
     # An eighth of the authors' updates for each step, with a larger learning rate.
     "dm_control": (

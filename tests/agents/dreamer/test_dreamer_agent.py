@@ -377,6 +377,8 @@ def test_images_are_halved_four_times_and_made_again(shape, whole):
     target[:, : seen.shape[1], : seen.shape[2]] = seen / 255
     expected = np.sum((predicted - target) ** 2, axis=(1, 2, 3))
     found = model.reconstruction_loss(features, tf.constant(images))
+    in_graph = tf.function(model.reconstruction_loss)(features, tf.constant(images))
+    np.testing.assert_allclose(in_graph, found, rtol=1e-5)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 

@@ -259,7 +259,7 @@ class _Deconvolutions(rssm.TrackedLayer):
     """Makes an image of a state's features: convolutions between doublings."""
 
     def __init__(self, shape: tuple[int, int, int], sizes: rssm.Sizes):
-        super().__init__()
+        super().__init__(name="deconvolutions")
         height, width, channels = shape
         factor = 2 ** len(_CHANNELS)
         depths = [x * sizes.depth for x in _CHANNELS[::-1]]

@@ -304,7 +304,7 @@ class ReplayBuffer(tf.Module, mixins.Untracked):
         raise NotImplementedError(f"{type(self).__name__}.update_priorities")
 
     def rewrite(self, keys: Any, items: Any) -> Any:
-        """Writes drawn windows `[N, T, ...]` anew; see `can_rewrite`.
+        """Writes drawn windows `[N, T, ...]` back; see `can_rewrite`.
 
         Args:
           keys: The `keys` of a sample's info, `[N]`.

@@ -235,7 +235,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return type(self._format) is row_formats.RowFormat
 
     def rewrite(self, keys: Any, items: Any) -> Any:
-        """Writes drawn windows anew; returns the operation (None if eager).
+        """Writes drawn windows back; returns the operation (None if eager).
 
         A frame that is in several windows becomes what the last of them has.
 

@@ -67,7 +67,7 @@ def train_on(
 def refreshes(
     agent: tf_agent.TFAgent, replay_buffer: replay_buffer_lib.ReplayBuffer
 ) -> bool:
-    """Returns whether `train_on` writes drawn frames anew."""
+    """Returns whether `train_on` writes drawn frames back."""
     return agent.refreshes_experience and replay_buffer.can_rewrite
 
 

@@ -132,7 +132,11 @@ def scalars(strategy, loss_info):
     extra = loss_info.extra._asdict() if hasattr(loss_info.extra, "_asdict") else {}
     found = {**extra, "loss": loss_info.loss}
     local = {k: strategy.experimental_local_results(v) for k, v in found.items()}
-    return {k: float(np.mean(v)) for k, v in local.items() if v[0].shape.rank == 0}
+    return {
+        k: float(np.mean(v))
+        for k, v in local.items()
+        if tf.is_tensor(v[0]) and v[0].shape.rank == 0
+    }
 
 
 def compare(strategy, name):

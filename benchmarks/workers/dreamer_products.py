@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.workers import serving
+from tfrl.agents.dreamer import rssm
 
-# The authors' sizes: deterministic state, units, hidden units and classes.
-SIZES = {"1m": (512, 64, 64, 4), "12m": (2048, 256, 256, 16)}
-_OBSERVATION, _ACTION = 3, 1
-_STOCH, _BLOCKS, _BINS, _IMAGINED = 32, 8, 255, 15
+_OBSERVATION, _ACTION, _BINS, _IMAGINED = 3, 1, 255, 15
 
 
 class Product(NamedTuple):
@@ -34,27 +32,25 @@ class Product(NamedTuple):
         return 2 * products * self.times * self.rows * self.inputs * self.outputs
 
 
-def of_update(
-    sizes: tuple[int, int, int, int], batch: int, length: int
-) -> list[Product]:
+def of_update(sizes: rssm.Sizes, batch: int, length: int) -> list[Product]:
     """Lists the products of an update.
 
     Args:
-      sizes: The sizes of the networks, as in `SIZES`.
+      sizes: The sizes of the networks.
       batch: Sequences in a batch.
       length: Frames in a sequence.
     """
-    deter, units, hidden, classes = sizes
-    logits = _STOCH * classes
-    block, features = deter // _BLOCKS, deter + logits
+    deter, units, hidden = sizes.deter, sizes.units, sizes.hidden
+    logits = sizes.stoch * sizes.classes
+    block, features = deter // sizes.blocks, deter + logits
     every = batch * length
     deep = [(features, units), (units, units), (units, units)]
     core = [
         *((deter, hidden), (logits, hidden), (_ACTION, hidden)),
         # The inputs that all blocks share are multiplied once, for all blocks.
         (3 * hidden, deter),
-        *[(block, block)] * _BLOCKS,
-        *[(block, 3 * block)] * _BLOCKS,
+        *[(block, block)] * sizes.blocks,
+        *[(block, 3 * block)] * sizes.blocks,
     ]
     prior = [(deter, hidden), (hidden, hidden), (hidden, logits)]
     reward, going = ([(features, units), (units, outputs)] for outputs in (_BINS, 1))
@@ -79,7 +75,7 @@ def of_update(
 def dreamer_products(size: str, batch: int, length: int) -> serving.Task:
     """Makes the products of an update; see `of_update`."""
     rng = np.random.default_rng(0)
-    products = of_update(SIZES[size], batch, length)
+    products = of_update(rssm.SIZES[size], batch, length)
 
     def normal(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape, np.float32)

@@ -244,25 +244,6 @@ def _loop(*arguments: Any, **settings: Any) -> serving.Task:
     return making.loop_task(making.algorithm(*arguments, **settings).build())
 
 
-def dreamer(size: str, batch: int, length: int) -> serving.Task:
-    """Makes DreamerV3's loop on Pendulum.
-
-    Args:
-      size: The size of its networks, such as "1m".
-      batch: Sequences in a batch.
-      length: Frames in a sequence.
-    """
-    return _loop(
-        "dreamer",
-        pendulum_settings.ENVIRONMENT,
-        native=True,
-        size=size,
-        batch_size=batch,
-        sequence_length=length,
-        jit_compile=True,
-    )
-
-
 def overlap(
     algorithm: str,
     environment: str,
@@ -455,7 +436,6 @@ if __name__ == "__main__":
             "pqn": pqn,
             "minatar": minatar,
             "random_play": random_play,
-            "dreamer": dreamer,
             "overlap": overlap,
             "by_preset": by_preset,
             "steps": steps,

@@ -258,7 +258,7 @@ class TFAgent(mixins.RefusesOverrides, tf.Module, mixins.Untracked, abc.ABC):
         return False
 
     def refreshed(self, experience: Any, loss_info: LossInfo) -> Any:
-        """Returns the frames of an update, with what it has found newer of them.
+        """Returns the frames of an update, with newer values that it has found.
 
         Args:
           experience: The frames that were given to `train`.

@@ -369,8 +369,8 @@ class DreamerAgent(tf_agent.TFAgent):
             for name, loss in each.items()
         }
         total = tf.add_n(list(found.values()))
-        states = tf.nest.map_structure(tf.stop_gradient, rssm.State(deters, stochs))
-        return total, {"extra": DreamerInfo(**found, states=states)}
+        after = rssm.State(deters, stochs)
+        return total, {"extra": DreamerInfo(**found, states=after)}
 
     def _follow(
         self, data: Sequences, seed: tf.Tensor, sees: tf.Tensor | None = None

@@ -259,8 +259,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             length = tf.shape(tf.nest.flatten(items)[0], tf.int64)[1]
             ids = starts[:, tf.newaxis] + tf.range(length)
             rows = tf.reshape(self._rows(columns, ids), [-1])
-            # All writes of a row have the same value, so that their order is of no
-            # importance.
+            # All writes of a row have the same value, so their order does not matter.
             same = rows[:, tf.newaxis] == rows
             last = tf.reduce_max(tf.where(same, tf.range(tf.size(rows)), 0), axis=1)
             values = tf.nest.map_structure(

@@ -42,25 +42,21 @@ def train_on(
     Returns:
       The `LossInfo`, whose loss is computed after the buffer has changed.
     """
-    if replay_buffer is None:
-        return agent.train(experience)
-    if not replay_buffer.is_prioritized:
+    if replay_buffer is not None and replay_buffer.is_prioritized:
+        loss_info = agent.train(experience, weights=info.weights)
+        priorities = priorities_of(loss_info, agent, priority_fn)
+        # The next draw may read the train step too, for an annealed exponent.
+        counted = tf.control_dependencies([agent.train_step_counter.read_value()])
+        with counted, at_buffer():
+            changed = replay_buffer.update_priorities(info.keys, priorities)
+    elif replay_buffer is not None and refreshes(agent, replay_buffer):
         loss_info = agent.train(experience)
-        if not refreshes(agent, replay_buffer):
-            return loss_info
+        fresh = agent.refreshed(experience, loss_info)
         with at_buffer():
-            written = replay_buffer.rewrite(
-                info.keys, agent.refreshed(experience, loss_info)
-            )
-        with tf.control_dependencies([written]):
-            return loss_info._replace(loss=tf.identity(loss_info.loss))
-    loss_info = agent.train(experience, weights=info.weights)
-    priorities = priorities_of(loss_info, agent, priority_fn)
-    # The next draw may read the train step too, for an annealed exponent.
-    counted = tf.control_dependencies([agent.train_step_counter.read_value()])
-    with counted, at_buffer():
-        updated = replay_buffer.update_priorities(info.keys, priorities)
-    with tf.control_dependencies([updated]):
+            changed = replay_buffer.rewrite(info.keys, fresh)
+    else:
+        return agent.train(experience)
+    with tf.control_dependencies([changed]):
         return loss_info._replace(loss=tf.identity(loss_info.loss))
 
 

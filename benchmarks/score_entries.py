@@ -438,7 +438,11 @@ _DREAMER = {
             "dreamer",
             "dreamer",
             1,
-            _on("Pendulum-v1", num_iterations=5_000),
+            _on(
+                "Pendulum-v1",
+                num_iterations=5_000,
+                collect_steps_per_iteration=2,
+            ),
         ),
     ),
     # An eighth of the authors' updates for each step, with a larger learning rate.
@@ -452,6 +456,7 @@ _DREAMER = {
                 "dm_control/cartpole-swingup",
                 num_iterations=10_000,
                 eval_interval=2_000,
+                collect_steps_per_iteration=2,
             ),
         ),
     ),

@@ -69,6 +69,7 @@ def test_best_play_is_a_draw():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_ppo_never_loses_against_best_play():
     pytest.importorskip("pgx")
     ppo = tfrl.PPO("pgx/tic_tac_toe", seed=1).learn(progress=False)

@@ -187,6 +187,6 @@ def of(action_spec: types.NestedTensorSpec) -> UnitActions:
             return Choice(spec)
     raise ValueError(
         f"action_spec: got {action_spec}, expected one array of floats with finite "
-        "bounds, or one scalar of integers with bounds, for MR.Q; join the parts of an "
-        "action in an environment wrapper, as tfrl.MRQ does."
+        "bounds, or one scalar of integers with bounds; join the parts of an action in "
+        "an environment wrapper, as tfrl.MRQ and tfrl.Dreamer do."
     )

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfrl import agents, losses, networks
-from tfrl.agents.mpo import unit_actions
+from tfrl.agents.mpo import normalized_actions
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -241,7 +241,7 @@ def test_units_of_nested_actions():
         "a": BoundedTensorSpec([], tf.float32, 0.0, 4.0),
         "b": BoundedTensorSpec([2], tf.float32, [-1.0, 2.0], [1.0, 3.0]),
     }
-    units = unit_actions.UnitActions(spec)
+    units = normalized_actions.NormalizedActions(spec)
     normal = units.normal(
         {
             "a": tfp.distributions.Normal([1.0], [2.0]),

@@ -36,7 +36,7 @@ from tfrl.agents import (
     transitions,
     updates,
 )
-from tfrl.agents.mpo import unit_actions
+from tfrl.agents.mpo import normalized_actions
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -204,7 +204,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             common,
         )
         self._num_samples = num_samples
-        self._units = unit_actions.UnitActions(action_spec)
+        self._units = normalized_actions.NormalizedActions(action_spec)
         self._policy_loss = _checked_loss(policy_loss_module)
         self._policy_loss.create_variables(self._units.num_dimensions)
         dual = updates.Part(

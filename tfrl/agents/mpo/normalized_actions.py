@@ -11,7 +11,7 @@ from tfrl.typing import types
 from tfrl.utils import actions as actions_lib
 
 
-class UnitActions:
+class NormalizedActions:
     """Converts nests of actions to vectors `[..., D]`, and back.
 
     KL divergences and the gradients of log-densities do not change with the units of

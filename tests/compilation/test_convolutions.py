@@ -19,6 +19,11 @@ from tfrl.compilation import convolutions
         ((8, 8, 1), (2, 2, 1, 2), (4, 3), "VALID"),  # Strides wider than the filters.
         ((8, 7, 1), (2, 1, 1, 2), (3, 3), "SAME"),
         ((5, 5, 2), (1, 1, 2, 2), (1, 1), "VALID"),
+        # Blocks of outputs: 4 by 4, 2 by 2, 2 by 1, and some that are cut.
+        ((16, 12, 3), (5, 5, 3, 2), (1, 1), "SAME"),
+        ((10, 10, 4), (3, 3, 4, 16), (1, 1), "SAME"),
+        ((9, 9, 2), (6, 4, 2, 3), (2, 2), "VALID"),
+        ((9, 7, 2), (5, 3, 2, 20), (1, 1), "VALID"),
     ],
 )
 def test_the_product_and_its_gradients_are_tensorflows(
@@ -46,6 +51,44 @@ def test_the_product_and_its_gradients_are_tensorflows(
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("image", "size", "stride", "padding"),
+    [
+        ((8, 6, 3), 2, 2, "VALID"),
+        ((7, 9, 2), 2, 2, "SAME"),
+        ((7, 9, 2), 3, 2, "SAME"),
+        ((9, 8, 2), 3, 2, "VALID"),
+        ((5, 5, 1), 2, 1, "SAME"),
+        ((7, 7, 1), 2, 3, "VALID"),
+    ],
+)
+def test_maxima_and_their_gradients_are_tensorflows(image, size, stride, padding):
+    rng = np.random.default_rng(0)
+    # Of few numbers, so that several are the largest.
+    images = tf.constant(rng.integers(-2, 3, size=(3, *image)), tf.float32)
+    sides, strides = (size, size), (stride, stride)
+    found = []
+    for pool in (convolutions.pool, tf.nn.max_pool2d):
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            outputs = pool(images, sides, strides, padding)
+            weights = np.random.default_rng(1).normal(size=outputs.shape)
+            loss = tf.reduce_sum(outputs * weights.astype(np.float32))
+        found.append((outputs, tape.gradient(loss, images)))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_blocks_are_larger_for_fewer_filters():
+    def block(size, stride, depth):
+        return convolutions._block([(64, size, stride)] * 2, [64 // stride] * 2, depth)
+
+    assert block(5, 1, 3) == (4, 4)
+    assert block(5, 1, 16) == (2, 2)
+    assert block(3, 1, 16) == (1, 2)
+    assert block(3, 1, 64) == block(8, 4, 32) == block(4, 2, 64) == (1, 1)
+
+
 def make_gradient(layer, jit_compile):
     """Makes a function that returns the gradients of a layer's squares."""
 
@@ -58,9 +101,9 @@ def make_gradient(layer, jit_compile):
     return tf.function(differentiate, autograph=False, jit_compile=jit_compile)
 
 
-def num_convolutions(function, images):
+def num_operations(function, images, name="convolution"):
     program = function.experimental_get_compiler_ir(images)(stage="optimized_hlo")
-    return program.count(" convolution(")
+    return program.count(f" {name}(")
 
 
 @pytest.mark.cpu
@@ -72,7 +115,7 @@ def test_a_compiled_program_has_no_dilated_convolution():
     plain = make_gradient(layer, jit_compile=False)
     for found, expected in zip(compiled(images), plain(images), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    assert num_convolutions(compiled, images) == 1  # The layer itself.
+    assert num_operations(compiled, images) == 1  # The layer itself.
 
 
 def test_dilated_and_grouped_convolutions_have_the_usual_gradient():
@@ -98,7 +141,7 @@ def test_a_layer_is_a_product_in_a_compiled_program_alone(padding):
     plain = make_gradient(layer, jit_compile=False)
     for found, expected in zip(compiled(images), plain(images), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    assert num_convolutions(compiled, images) == 0
+    assert num_operations(compiled, images) == 0
     types = [
         op.type for op in plain.get_concrete_function(images).graph.get_operations()
     ]
@@ -122,3 +165,21 @@ def test_other_layers_are_keras_own_in_a_compiled_program():
         layer.build(images.shape)
         found = tf.function(layer, autograph=False, jit_compile=True)(images)
         np.testing.assert_allclose(found, layer(images), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.cpu
+def test_keras_maxima_have_a_fast_gradient_in_a_compiled_program_alone():
+    images = tf.constant(np.random.default_rng(5).normal(size=(2, 8, 8, 3)), tf.float32)
+    layer = keras.Sequential(
+        [keras.layers.Conv2D(4, 3), keras.layers.MaxPooling2D(3, 2, padding="same")]
+    )
+    layer.build(images.shape)
+    compiled = make_gradient(layer, jit_compile=True)
+    plain = make_gradient(layer, jit_compile=False)
+    for found, expected in zip(compiled(images), plain(images), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert num_operations(compiled, images, "select-and-scatter") == 0
+    types = {
+        op.type for op in plain.get_concrete_function(images).graph.get_operations()
+    }
+    assert "MaxPoolGrad" in types

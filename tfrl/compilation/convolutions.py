@@ -1,21 +1,27 @@
-"""Convolutions that are fast in programs that XLA compiles for the CPU.
+"""Layers of images that are fast in programs that XLA compiles for the CPU.
 
 There, XLA is slow if a convolution has few channels. It computes gradients as
 convolutions with a dilated window, for which it has only plain loops: a layer of the
 Atari network takes some 20 ms a frame. A product of two matrices computes the same in
-less than 1 ms.
+less than 1 ms. For the gradients of maxima in windows it has plain loops, too.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.compilation import accelerators, internals
+
+# Moving a number to a row of a matrix takes the time of so many multiplications.
+_COPIES = 30
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -38,50 +44,79 @@ class Conv2D(keras.layers.Conv2D):
 
 @contextlib.contextmanager
 def fast_gradients(variables: Sequence[Any]) -> Iterator[None]:
-    """Makes gradient tapes differentiate `convolve` in place of `tf.nn.conv2d`.
+    """Makes gradient tapes differentiate `convolve` and `pool` in TensorFlow's place.
 
-    This is for layers of users and of Keras; the gradient of `Conv2D` is that of a
-    product already. Outside of a compiled program, or if the variables are on an
-    accelerator, it changes nothing.
+    For `tf.nn.conv2d` this is for layers of users and of Keras; the gradient of
+    `Conv2D` is that of a product already. Outside of a compiled program, or if the
+    variables are on an accelerator, it changes nothing.
 
     Args:
       variables: The variables with respect to which the tape differentiates.
     """
     registry = None
     if accelerators.in_host_program(variables):
-        registry = internals.gradient_functions()
+        registry = internals.gradient_functions(*_REPLACEMENTS)
     if registry is None:
         yield
         return
-    entry = registry["Conv2D"]
-    usual = entry["type"]
+    usual = {name: registry[name] for name in _REPLACEMENTS}
 
-    def gradient(op: Any, output_gradient: tf.Tensor) -> Sequence[tf.Tensor | None]:
-        if not _is_plain(op):
-            return usual(op, output_gradient)
-        images, filters = op.inputs
-        with tf.GradientTape() as tape:
-            tape.watch([images, filters])
-            strides = op.get_attr("strides")[1:3]
-            padding = tf.compat.as_str(op.get_attr("padding"))
-            outputs = convolve(images, filters, strides, padding)
-        return tape.gradient(outputs, [images, filters], output_gradient)
+    def fast(name: str) -> Callable[..., Sequence[tf.Tensor | None]]:
+        def gradient(op: Any, output_gradient: tf.Tensor) -> Sequence[tf.Tensor | None]:
+            compute = _REPLACEMENTS[name](op)
+            if compute is None:
+                return usual[name]["type"](op, output_gradient)
+            inputs = list(op.inputs)
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                outputs = compute(*inputs)
+            return tape.gradient(outputs, inputs, output_gradient)
 
-    registry["Conv2D"] = {**entry, "type": gradient}
+        return gradient
+
+    registry.update({name: {**usual[name], "type": fast(name)} for name in usual})
     try:
         yield
     finally:
-        registry["Conv2D"] = entry
+        registry.update(usual)
 
 
-def _is_plain(op: Any) -> bool:
-    """Whether `convolve` computes the convolution."""
+def _as_convolve(op: Any) -> Callable[..., tf.Tensor] | None:
+    """Returns `convolve` for an operation, or None if it computes another thing."""
+    dilations = op.get_attr("dilations")
+    if not (
+        _has_usual_layout(op) and set(dilations) == {1} and _can_multiply(*op.inputs)
+    ):
+        return None
+    strides = op.get_attr("strides")[1:3]
+    padding = tf.compat.as_str(op.get_attr("padding"))
+    return functools.partial(convolve, strides=strides, padding=padding)
+
+
+def _as_pool(op: Any) -> Callable[..., tf.Tensor] | None:
+    """Returns `pool` for an operation, or None if it computes another thing."""
+    sizes, strides = op.get_attr("ksize"), op.get_attr("strides")
+    [images] = op.inputs
+    if not (
+        _has_usual_layout(op) and sizes[3] == 1 and images.shape[1:3].is_fully_defined()
+    ):
+        return None
+    padding = tf.compat.as_str(op.get_attr("padding"))
+    return functools.partial(
+        pool, sizes=sizes[1:3], strides=strides[1:3], padding=padding
+    )
+
+
+def _has_usual_layout(op: Any) -> bool:
+    """Whether channels come last, and the padding has a name."""
     return bool(
         tf.compat.as_str(op.get_attr("data_format")) == "NHWC"
         and tf.compat.as_str(op.get_attr("padding")) in ("SAME", "VALID")
-        and all(dilation == 1 for dilation in op.get_attr("dilations"))
-        and _can_multiply(*op.inputs)
     )
+
+
+# What computes an operation's outputs with fast gradients.
+_REPLACEMENTS = {"Conv2D": _as_convolve, "MaxPool": _as_pool}
 
 
 def _can_multiply(images: tf.Tensor, filters: Any) -> bool:
@@ -99,9 +134,10 @@ def convolve(
 ) -> tf.Tensor:
     """Returns `tf.nn.conv2d`, computed as a product of two matrices.
 
-    A convolution with stride s is a convolution with stride 1 on blocks of s x s
-    pixels. For each output, the adjacent blocks under the filter become one row of a
-    matrix, which is multiplied by the matrix of the filters.
+    The filters are moved to each output of a block, and side by side they are those of
+    a convolution whose stride is the block's. A convolution with stride s is one with
+    stride 1 on cells of s x s pixels. For each block, the adjacent cells under the
+    filters become one row of a matrix, which is multiplied by that of the filters.
 
     Args:
       images: The inputs, `[B, height, width, channels]`.
@@ -112,15 +148,20 @@ def convolve(
     Returns:
       The outputs, `[B, rows, columns, filters]`.
     """
-    sizes, (channels, depth) = filters.shape[:2], filters.shape[2:]
-    pairs = list(zip(images.shape[1:3], sizes, strides, strict=True))
-    outputs = [_num_outputs(*pair, padding) for pair in pairs]
-    spans = [-(-size // stride) for size, stride in zip(sizes, strides, strict=True)]
-    blocks = [count + span - 1 for count, span in zip(outputs, spans, strict=True)]
+    channels, depth = filters.shape[2:]
+    axes = list(zip(images.shape[1:3], filters.shape[:2], strides, strict=True))
+    outputs = [_num_outputs(*axis, padding) for axis in axes]
+    sides = _block(axes, outputs, depth)
+    blocks = [-(-count // side) for count, side in zip(outputs, sides, strict=True)]
+    steps = [stride * side for stride, side in zip(strides, sides, strict=True)]
+    filters = _at_each_output(filters, strides, sides)
+    sizes = filters.shape[:2]
+    spans = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]
+    cells = [count + span - 1 for count, span in zip(blocks, spans, strict=True)]
     paddings = [
-        _cut_or_pad(image, count, size, stride, stride * number, padding)
-        for (image, size, stride), count, number in zip(
-            pairs, outputs, blocks, strict=True
+        _cut_or_pad(image, count, size, stride, step * number, padding)
+        for (image, size, stride), count, step, number in zip(
+            axes, outputs, steps, cells, strict=True
         )
     ]
     kept = images[
@@ -131,32 +172,121 @@ def convolve(
     padded = tf.pad(
         kept, [[0, 0], *([low, max(high, 0)] for low, high in paddings), [0, 0]]
     )
-    split = tf.reshape(
-        padded, [-1, blocks[0], strides[0], blocks[1], strides[1], channels]
-    )
-    inside = strides[0] * strides[1] * channels
-    in_blocks = tf.reshape(
-        tf.transpose(split, [0, 1, 3, 2, 4, 5]), [-1, *blocks, inside]
-    )
+    split = tf.reshape(padded, [-1, cells[0], steps[0], cells[1], steps[1], channels])
+    inside = steps[0] * steps[1] * channels
+    in_cells = tf.reshape(tf.transpose(split, [0, 1, 3, 2, 4, 5]), [-1, *cells, inside])
     beside = [
-        in_blocks[:, row : row + outputs[0], column : column + outputs[1]]
+        in_cells[:, row : row + blocks[0], column : column + blocks[1]]
         for row in range(spans[0])
         for column in range(spans[1])
     ]
-    # Zeros for the pixels of the last blocks that are beyond the filter.
+    # Zeros for the pixels of the last cells that are beyond the filters.
     beyond = [
-        [0, span * stride - size]
-        for span, size, stride in zip(spans, sizes, strides, strict=True)
+        [0, span * step - size]
+        for span, size, step in zip(spans, sizes, steps, strict=True)
     ]
     parts = tf.reshape(
         tf.pad(filters, [*beyond, [0, 0], [0, 0]]),
-        [spans[0], strides[0], spans[1], strides[1], channels, depth],
+        [spans[0], steps[0], spans[1], steps[1], channels, -1],
     )
     product = tf.matmul(
         tf.reshape(tf.concat(beside, axis=-1), [-1, len(beside) * inside]),
-        tf.reshape(tf.transpose(parts, [0, 2, 1, 3, 4, 5]), [-1, depth]),
+        tf.reshape(
+            tf.transpose(parts, [0, 2, 1, 3, 4, 5]), [-1, depth * math.prod(sides)]
+        ),
     )
-    return tf.reshape(product, [-1, *outputs, depth])
+    in_blocks = tf.reshape(product, [-1, *blocks, *sides, depth])
+    rows, columns = (count * side for count, side in zip(blocks, sides, strict=True))
+    whole = tf.reshape(
+        tf.transpose(in_blocks, [0, 1, 3, 2, 4, 5]), [-1, rows, columns, depth]
+    )
+    return whole[:, : outputs[0], : outputs[1]]
+
+
+def _block(
+    axes: Sequence[tuple[int, int, int]], outputs: Sequence[int], depth: int
+) -> tuple[int, ...]:
+    """Returns the rows and columns of outputs that are computed as one.
+
+    In larger blocks the rows of the matrix overlap less, so fewer numbers are copied,
+    and more are multiplied by zeros.
+
+    Args:
+      axes: For both axes, the pixels of the image and of a filter, and the stride.
+      outputs: The rows and the columns of all outputs.
+      depth: The number of filters.
+    """
+
+    def cost(sides: tuple[int, ...]) -> float:
+        each = depth + _COPIES / math.prod(sides)
+        for (_, size, stride), count, side in zip(axes, outputs, sides, strict=True):
+            step = stride * side
+            covered = -(-(size - stride + step) // step) * step
+            each *= covered * -(-count // side) * side
+        return each
+
+    # Filters overlap in so many outputs.
+    overlaps = [max((size - stride) // stride, 1) for _, size, stride in axes]
+    return min(itertools.product(*(range(1, x + 1) for x in overlaps)), key=cost)
+
+
+def _at_each_output(
+    filters: tf.Tensor, strides: Sequence[int], sides: Sequence[int]
+) -> tf.Tensor:
+    """Returns filters that are moved to each output of a block, side by side.
+
+    Args:
+      filters: `[filter height, filter width, channels, filters]`.
+      strides: The strides of rows and of columns.
+      sides: The rows and columns of a block.
+
+    Returns:
+      The filters of a block, `[height, width, channels, rows * columns * filters]`.
+    """
+    for axis, (stride, side) in enumerate(zip(strides, sides, strict=True)):
+        moved = []
+        for place in range(side):
+            paddings = [[0, 0]] * 4
+            paddings[axis] = [stride * place, stride * (side - 1 - place)]
+            moved.append(tf.pad(filters, paddings + [[0, 0]] * axis))
+        filters = tf.stack(moved, axis=3 + axis)
+    return tf.reshape(filters, [*filters.shape[:3], -1])
+
+
+def pool(
+    images: tf.Tensor, sizes: Sequence[int], strides: Sequence[int], padding: str
+) -> tf.Tensor:
+    """Returns `tf.nn.max_pool2d`, computed as maxima of whole slices.
+
+    Where several numbers of a window are the largest, the gradient is that of the first
+    row's and column's, as in TensorFlow.
+
+    Args:
+      images: The inputs, `[B, height, width, channels]`.
+      sizes: The rows and columns of a window.
+      strides: The rows and columns from a window to the next.
+      padding: "SAME" or "VALID".
+
+    Returns:
+      The largest numbers, `[B, rows, columns, channels]`.
+    """
+    for axis in (2, 1):
+        image, size, stride = images.shape[axis], sizes[axis - 1], strides[axis - 1]
+        count = _num_outputs(image, size, stride, padding)
+        last = (count - 1) * stride
+        paddings = [[0, 0]] * 4
+        low, high = _cut_or_pad(image, count, size, stride, last + size, padding)
+        paddings[axis] = [low, max(high, 0)]
+        padded = tf.pad(images, paddings, constant_values=images.dtype.min)
+        columns = (slice(None),) * axis
+        images = functools.reduce(
+            tf.maximum,
+            [
+                padded[(*columns, slice(place, place + last + 1, stride))]
+                for place in range(size)
+            ],
+        )
+    return images
 
 
 def _num_outputs(image: int, size: int, stride: int, padding: str) -> int:

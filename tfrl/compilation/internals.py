@@ -378,17 +378,21 @@ def xla_optimization_barrier(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 # --- Gradients.
 
 
-def gradient_functions() -> dict[str, dict[str, Any]] | None:
+def gradient_functions(*operations: str) -> dict[str, dict[str, Any]] | None:
     """Returns the gradient functions by operation, or None if they cannot be found.
 
     The value at "type" is the function.
+
+    Args:
+      operations: The operations that are needed.
     """
     try:
         functions = look_up(_OPS, "_gradient_registry")._registry
     except _MISSING:
         return None
-    known = functions.get("Conv2D")
-    return functions if isinstance(known, dict) and "type" in known else None
+    needed = (functions.get(name) for name in operations)
+    found = all(isinstance(each, dict) and "type" in each for each in needed)
+    return functions if found else None
 
 
 # --- Sweeps: many runs as one vectorized map.

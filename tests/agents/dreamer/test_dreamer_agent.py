@@ -382,6 +382,32 @@ def test_images_are_halved_four_times_and_made_again(shape, whole):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_convolution_of_a_doubled_image_is_keras_own(jit_compile):
+    images = tf.constant(RNG.normal(size=[2, 5, 4, 3]), tf.float32)
+    ours = dreamer_networks.DoublingConv2D(6, 5, padding="same", activation="silu")
+    convolution = keras.layers.Conv2D(6, 5, padding="same", activation="silu")
+    theirs = keras.Sequential([keras.layers.UpSampling2D(2), convolution])
+    found, expected = ours(images), theirs(images)
+    assert found.shape == expected.shape == (2, 10, 8, 6)
+    convolution.set_weights([x + 0.1 for x in ours.get_weights()])
+    ours.set_weights(convolution.get_weights())
+    results = []
+    for layer in (ours, theirs):
+
+        @tf.function(jit_compile=jit_compile, autograph=False)
+        def differentiate(layer=layer):
+            with tf.GradientTape() as tape:
+                tape.watch(images)
+                outputs = layer(images)
+                loss = tf.reduce_sum(outputs**3)
+            return outputs, *tape.gradient(loss, [images, *layer.trainable_variables])
+
+        results.append(differentiate())
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_later_observations_do_not_change_what_is_predicted_from_the_first(agent):
     data = frames()._replace(
         step_type=tf.ones([3, 5], tf.int32), next_step_type=tf.ones([3, 5], tf.int32)

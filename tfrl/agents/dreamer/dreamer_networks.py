@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents.dreamer import rssm
-from tfrl.compilation import internals
+from tfrl.compilation import convolutions, internals
 from tfrl.networks.construction import seeding
 from tfrl.networks.layers import encoders
 from tfrl.specs import tensor_spec
@@ -23,6 +23,12 @@ BINS = losses.TwoHot(-20.0, 20.0, 255)
 # The channels of convolutions, in units of the model's depth.
 _CHANNELS = (2, 3, 4, 4)
 _KERNEL = 5
+# [p, a, r] says whether row r of a filter, for output p of the two at each row of a
+# doubled image, reads the row before (a = 0), the row itself or the next one.
+_READS = np.array(
+    [[[(p + r) // 2 == a for r in range(_KERNEL)] for a in range(3)] for p in range(2)],
+    np.float32,
+)
 
 
 class Leaf:
@@ -232,14 +238,30 @@ def _linear(
     return keras.layers.Dense(units, kernel_initializer=kernel)
 
 
-def _convolution(channels: int, **kwargs: Any) -> keras.layers.Layer:
-    return keras.layers.Conv2D(
+def _convolution(
+    channels: int, kind: type[convolutions.Conv2D] = convolutions.Conv2D, **kwargs: Any
+) -> keras.layers.Layer:
+    return kind(
         channels,
         _KERNEL,
         padding="same",
         kernel_initializer=rssm.initializer(),
         **kwargs,
     )
+
+
+class DoublingConv2D(convolutions.Conv2D):
+    """A convolution of images whose rows and columns are each repeated twice.
+
+    It is computed on the given images, where pixels that are the same are read once:
+    for each of the four outputs at a pixel, what the filter has for them is added.
+    """
+
+    def convolution_op(self, inputs: tf.Tensor, kernel: Any) -> tf.Tensor:
+        """Returns the outputs without the bias, `[N, 2 * h, 2 * w, channels]`."""
+        filters = tf.einsum("pas,qbt,stcd->abcpqd", _READS, _READS, kernel)
+        filters = tf.reshape(filters, [*filters.shape[:3], -1])
+        return tf.nn.depth_to_space(super().convolution_op(inputs, filters), 2)
 
 
 def _convolutions(depth: int) -> list[keras.layers.Layer]:
@@ -272,17 +294,13 @@ class _Deconvolutions(rssm.TrackedLayer):
         self.norm = [rssm.RmsNorm(), keras.layers.Activation("silu")]
         self.middle: list[Sequence[keras.layers.Layer]] = [
             [
-                keras.layers.UpSampling2D(2),
-                _convolution(depth),
+                _convolution(depth, DoublingConv2D),
                 rssm.RmsNorm(),
                 keras.layers.Activation("silu"),
             ]
             for depth in depths[1:]
         ]
-        self.final = [
-            keras.layers.UpSampling2D(2),
-            _convolution(channels, activation="sigmoid"),
-        ]
+        self.final = [_convolution(channels, DoublingConv2D, activation="sigmoid")]
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
         """Returns images from 0 to 1, `[N, height, width, channels]`."""

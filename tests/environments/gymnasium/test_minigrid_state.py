@@ -55,9 +55,9 @@ def test_every_registered_grid_continues_bit_for_bit(check_resuming):
         if name.startswith(("MiniGrid-", "BabyAI-")):
             make = functools.partial(load, name, wrappers.ImgObsWrapper)
             try:
-                make()
-            except gymnasium.error.DependencyNotInstalled:
-                continue
+                make().reset()
+            except (gymnasium.error.DependencyNotInstalled, FileNotFoundError):
+                continue  # The wheel lacks the patterns of its WFC environments.
             check_resuming(make, 40, 200)
 
 

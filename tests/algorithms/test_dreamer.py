@@ -27,6 +27,7 @@ def test_the_report_of_a_run_shows_what_the_model_imagines(tmp_path):
     ).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_picture_is_of_a_replayed_sequence(tmp_path):
     dreamer = tfrl.Dreamer("CartPole-v1", **SMALL)
     dreamer.learn()

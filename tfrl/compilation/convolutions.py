@@ -278,11 +278,11 @@ def pool(
         low, high = _cut_or_pad(image, count, size, stride, last + size, padding)
         paddings[axis] = [low, max(high, 0)]
         padded = tf.pad(images, paddings, constant_values=images.dtype.min)
-        columns = (slice(None),) * axis
+        before = (slice(None),) * axis
         images = functools.reduce(
             tf.maximum,
             [
-                padded[(*columns, slice(place, place + last + 1, stride))]
+                padded[(*before, slice(place, place + last + 1, stride))]
                 for place in range(size)
             ],
         )

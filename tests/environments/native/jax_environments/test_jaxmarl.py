@@ -7,7 +7,13 @@ from tfrl.environments import native
 from tfrl.environments.native.jax_environments import loading
 
 TEAMS, STEPS = 3, 60
-NAMES = ("MPE_simple_spread_v3", "HeuristicEnemySMAX", "overcooked")
+NAMES = (
+    "MPE_simple_spread_v3",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("HeuristicEnemySMAX", "overcooked")
+    ),
+)
 
 
 def keys(random):

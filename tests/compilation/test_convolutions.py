@@ -19,11 +19,12 @@ from tfrl.compilation import convolutions
         ((8, 8, 1), (2, 2, 1, 2), (4, 3), "VALID"),  # Strides wider than the filters.
         ((8, 7, 1), (2, 1, 1, 2), (3, 3), "SAME"),
         ((5, 5, 2), (1, 1, 2, 2), (1, 1), "VALID"),
-        # Blocks of outputs: 4 by 4, 2 by 2, 2 by 1, and some that are cut.
+        # Blocks of 4 by 4 outputs, 1 by 2, 2 by 1 and 1 by 1, and some that are cut.
         ((16, 12, 3), (5, 5, 3, 2), (1, 1), "SAME"),
         ((10, 10, 4), (3, 3, 4, 16), (1, 1), "SAME"),
         ((9, 9, 2), (6, 4, 2, 3), (2, 2), "VALID"),
         ((9, 7, 2), (5, 3, 2, 20), (1, 1), "VALID"),
+        ((11, 13, 3), (5, 5, 3, 2), (1, 1), "SAME"),
     ],
 )
 def test_the_product_and_its_gradients_are_tensorflows(

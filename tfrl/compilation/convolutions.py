@@ -134,10 +134,11 @@ def convolve(
 ) -> tf.Tensor:
     """Returns `tf.nn.conv2d`, computed as a product of two matrices.
 
-    The filters are moved to each output of a block, and side by side they are those of
-    a convolution whose stride is the block's. A convolution with stride s is one with
-    stride 1 on cells of s x s pixels. For each block, the adjacent cells under the
-    filters become one row of a matrix, which is multiplied by that of the filters.
+    A block of outputs is computed as one output with more filters: copies of the given
+    ones, each moved to its place in the block. The stride is then that of the blocks,
+    and a convolution with stride s is one with stride 1 on cells of s x s pixels. For
+    each block, the adjacent cells under the filters become one row of a matrix, which
+    is multiplied by the matrix of the filters.
 
     Args:
       images: The inputs, `[B, height, width, channels]`.
@@ -191,9 +192,7 @@ def convolve(
     )
     product = tf.matmul(
         tf.reshape(tf.concat(beside, axis=-1), [-1, len(beside) * inside]),
-        tf.reshape(
-            tf.transpose(parts, [0, 2, 1, 3, 4, 5]), [-1, depth * math.prod(sides)]
-        ),
+        tf.reshape(tf.transpose(parts, [0, 2, 1, 3, 4, 5]), [-1, filters.shape[3]]),
     )
     in_blocks = tf.reshape(product, [-1, *blocks, *sides, depth])
     rows, columns = (count * side for count, side in zip(blocks, sides, strict=True))

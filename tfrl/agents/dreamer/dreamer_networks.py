@@ -253,8 +253,8 @@ def _convolution(
 class DoublingConv2D(convolutions.Conv2D):
     """A convolution of images whose rows and columns are each repeated twice.
 
-    It is computed on the given images, where pixels that are the same are read once:
-    for each of the four outputs at a pixel, what the filter has for them is added.
+    It is computed on the images before they are doubled. For each of the four outputs
+    at a pixel, the filter's weights that would read the same pixel are added up.
     """
 
     def convolution_op(self, inputs: tf.Tensor, kernel: Any) -> tf.Tensor:

@@ -14,7 +14,7 @@ QUICK = {
     case.name
     for family in FAMILIES
     for case in [case for case in CASES if case.family == family][
-        :: 20 if family == "run" else 5
+        :: 60 if family == "run" else 3
     ]
 }
 FOLDERS = hostile_folders.cases()

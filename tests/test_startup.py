@@ -213,6 +213,7 @@ def test_one_line_says_when_it_is_too_late(choose):
     assert BUFFERS in line
 
 
+@pytest.mark.slow
 def test_the_installed_xla_knows_the_flags_and_a_used_one_is_left_alone():
     counted, too_late, flags = run(USED_XLA).splitlines()
     assert (counted, flags) == ("3", "None")

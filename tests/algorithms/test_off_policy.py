@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 import tfrl
-from tests import pairs
 
 SMALL = {
     "seed": 3,
@@ -18,7 +17,8 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("kind", pairs.some_slow([tfrl.SAC, tfrl.TD3], fast=[tfrl.SAC]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [tfrl.SAC, tfrl.TD3])
 def test_an_lstm_learns_from_sequences(kind):
     made = kind("PendulumNoVel-v1", **SMALL)
     assert made.trained_sequence_length() == 7  # The last step leads to a frame, too.

@@ -479,6 +479,7 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
 
 
+@pytest.mark.slow
 @NEEDS_DM_CONTROL
 @pytest.mark.parametrize(
     ("task", "message"),
@@ -487,9 +488,7 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
             "cartpole-balanse",
             "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
         ),
-        pytest.param(
-            "cartpol-balance", "domain_name: got ('cartpol'", marks=pytest.mark.slow
-        ),
+        ("cartpol-balance", "domain_name: got ('cartpol'"),
     ],
 )
 def test_a_wrong_task_is_told_after_tensorflow_is_imported(run, task, message):

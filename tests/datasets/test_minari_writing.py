@@ -144,7 +144,12 @@ def stacked(frames):
 
 @pytest.mark.parametrize(
     ("name", "num_episodes"),
-    [("CartPole-v1", 3), ("FrozenLake-v1", 3), ("Pendulum-v1", 1), (Walk, 3)],
+    [
+        ("CartPole-v1", 3),
+        ("FrozenLake-v1", 3),
+        pytest.param("Pendulum-v1", 1, marks=pytest.mark.slow),
+        (Walk, 3),
+    ],
 )
 def test_both_formats_hold_the_same_frames_bit_for_bit(name, num_episodes, sets):
     environment, frames = play(name, num_episodes=num_episodes)

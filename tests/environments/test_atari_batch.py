@@ -113,8 +113,13 @@ def assert_plays_like_singles(name, num_steps, num_envs=1, renders=True, **kwarg
     ("name", "kwargs", "least"),
     [
         (BREAKOUT, {"noop_max": 5, **LIVES}, (2, 6, 2)),
-        ("ALE/Pong-v5", {}, (3, 0, 1)),
-        ("ALE/SpaceInvaders-v5", {"terminal_on_life_loss": True}, (3, 2, 1)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("ALE/Pong-v5", {}, (3, 0, 1)),
+                ("ALE/SpaceInvaders-v5", {"terminal_on_life_loss": True}, (3, 2, 1)),
+            )
+        ),
     ],
 )
 def test_frames_are_those_of_the_wrappers(name, kwargs, least):

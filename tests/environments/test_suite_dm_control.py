@@ -59,6 +59,7 @@ def test_specs_are_float32():
     )
 
 
+@pytest.mark.slow
 def test_tensorflow_can_be_imported_after_the_check_of_a_name(monkeypatch):
     # With Mesa's drivers loaded first, its import was a segmentation fault.
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
@@ -128,6 +129,7 @@ def test_an_action_is_repeated_in_each_member_of_a_batch():
         tfrl.SAC("dm_control/cartpole-balance", action_repeat=0)
 
 
+@pytest.mark.slow
 def test_a_run_and_its_saved_policy_repeat_actions(tmp_path):
     sac = tfrl.SAC(
         "dm_control/cartpole-balance",

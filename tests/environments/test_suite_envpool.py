@@ -431,6 +431,7 @@ def test_presets_are_those_of_the_kind_of_a_task():
     assert suites.find_action_space("envpool/Basic-v1").n == 6  # Buttons of VizDoom.
 
 
+@pytest.mark.slow
 def test_a_name_is_checked_without_tensorflow():
     code = """
 import sys

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tests.policies import saved_elsewhere
 from tfrl.networks import (
     actor_distribution_network,
@@ -245,7 +246,9 @@ def test_a_seed_of_the_saver_makes_all_copies_act_alike(tmp_path):
     assert not np.array_equal(first, one.action(step()).action)
 
 
-@pytest.mark.parametrize("kind", ["q", "greedy", "actor", "squashed"])
+@pytest.mark.parametrize(
+    "kind", some_slow(["q", "greedy", "actor", "squashed"], slow=["actor"])
+)
 def test_a_distribution_is_the_live_policys(saved, kind):
     policy, loaded = KINDS[kind](), policy_loader.load(saved(kind))
     live = policy.distribution(step()).action

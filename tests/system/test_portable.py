@@ -110,6 +110,7 @@ def test_what_a_run_records_says_that_it_is_portable(monkeypatch):
 FAST = ("dqn/plain",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [FAST, pytest.param(tuple(CHECKSUMS), marks=pytest.mark.slow)],

@@ -357,6 +357,7 @@ def test_a_layer_returns_the_same_elsewhere(elsewhere, made):
     np.testing.assert_allclose(elsewhere["dense"], made["dense"](INPUTS), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_policy_returns_its_distributions_parameters_and_moments(elsewhere, made):
     distribution = made["policy"](INPUTS)[0]
     found = elsewhere["policy"]
@@ -366,6 +367,7 @@ def test_a_policy_returns_its_distributions_parameters_and_moments(elsewhere, ma
     assert {"loc", "scale_diag"} <= found.keys()
 
 
+@pytest.mark.slow
 def test_a_critic_of_values_returns_their_logits_and_mean(elsewhere, made):
     distribution = made["critic"]((INPUTS, INPUTS[:, :2]))[0]
     found = elsewhere["critic"]
@@ -374,6 +376,7 @@ def test_a_critic_of_values_returns_their_logits_and_mean(elsewhere, made):
     np.testing.assert_allclose(found["values"], [-1, 0, 1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_recurrent_network_takes_and_returns_its_state(elsewhere, made):
     network = made["recurrent"]
     _, state = network(INPUTS, network_state=network.get_initial_state(2))

@@ -137,9 +137,8 @@ def test_refreshed_states_are_those_that_an_update_found_one_step_before(agent):
         assert getattr(found, name) is getattr(experience, name)
 
 
-@pytest.mark.parametrize(
-    "compiled", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
 def test_a_loop_writes_the_states_that_its_update_found(compiled):
     """Each follows from the one before, from the first frame of the only window on."""
     made = tfrl.Dreamer(
@@ -427,7 +426,11 @@ def test_later_observations_do_not_change_what_is_predicted_from_the_first(agent
     np.testing.assert_allclose(seen[:, :3], one[:, :3], rtol=1e-5)
 
 
-@pytest.mark.parametrize("spec", [CHOICE, ONE_FORCE], ids=["choice", "force"])
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(CHOICE, marks=pytest.mark.slow), ONE_FORCE],
+    ids=["choice", "force"],
+)
 def test_a_graph_for_batches_of_any_size_has_the_loss_of_this_size(spec):
     agent = make(spec)
     given = frames()

@@ -10,6 +10,7 @@ import tensorflow_probability as tfp
 
 from tests.agents.on_policy import rollouts
 from tests.agents.on_policy.rollouts import collect, flat
+from tests.pairs import some_slow
 from tfrl import agents, networks, policies
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -674,7 +675,9 @@ class Whole(networks.Network):
         return self.network(inputs, **kwargs)
 
 
-@pytest.mark.parametrize("kind", ["forward", "recurrent", "masked"])
+@pytest.mark.parametrize(
+    "kind", some_slow(["forward", "recurrent", "masked"], slow=["recurrent"])
+)
 def test_an_update_computes_shared_layers_once(kind):
     results = []
     for is_whole in (False, True):

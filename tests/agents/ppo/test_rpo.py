@@ -62,6 +62,7 @@ def test_wrong_arguments():
         make(FORCE, rpo_alpha=-1.0)
 
 
+@pytest.mark.slow
 def test_a_compiled_update_is_a_plain_one():
     plain, compiled = (
         make(FORCE, rpo_alpha=0.5, seed=4, num_epochs=1, importance_ratio_clipping=0.2)

@@ -108,7 +108,10 @@ def recordings(rng, number=256):
     )
 
 
-@pytest.mark.parametrize(("penalty", "low", "high"), [(50.0, -0.2, 0.2), (0.4, 0.4, 1)])
+@pytest.mark.parametrize(
+    ("penalty", "low", "high"),
+    [pytest.param(50.0, -0.2, 0.2, marks=pytest.mark.slow), (0.4, 0.4, 1)],
+)
 def test_it_learns_to_do_better_than_it_was_shown(penalty, low, high):
     action_spec = BoundedTensorSpec([1], tf.float32, -1, 1)
     specs = (OBSERVATION, action_spec)

@@ -117,7 +117,10 @@ def recordings(rng, number=256):
     return trajectory.Transition(first, policy_step.PolicyStep(action), last)
 
 
-@pytest.mark.parametrize(("alpha", "low", "high"), [(0.0, -0.1, 0.1), (2.5, 0.4, 1.0)])
+@pytest.mark.parametrize(
+    ("alpha", "low", "high"),
+    [pytest.param(0.0, -0.1, 0.1, marks=pytest.mark.slow), (2.5, 0.4, 1.0)],
+)
 def test_it_learns_to_do_better_than_it_was_shown(alpha, low, high):
     action_spec = BoundedTensorSpec([1], tf.float32, -1, 1)
     specs = (OBSERVATION, action_spec)

@@ -205,18 +205,13 @@ def test_the_loss_is_the_squared_error_before_the_update():
     assert int(agent.train_step_counter) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
         (agents.LinearThompsonSamplingAgent, "PaddedArmsBandit-v0"),
-        pytest.param(
-            agents.LinearUCBAgent, "PaddedArmsBandit-v0", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            agents.LinearThompsonSamplingAgent,
-            "LinearBandit-v0",
-            marks=pytest.mark.slow,
-        ),
+        (agents.LinearUCBAgent, "PaddedArmsBandit-v0"),
+        (agents.LinearThompsonSamplingAgent, "LinearBandit-v0"),
     ],
 )
 def test_a_compiled_loop_learns_as_the_plain_one(kind, name):

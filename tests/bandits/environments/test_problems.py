@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl.bandits import environments
 from tfrl.bandits.environments import problems, rounds
 from tfrl.environments import native
@@ -27,16 +28,9 @@ def _played(environment, num_rounds, jit_compile):
     return [x.numpy() for x in tf.nest.flatten(play())]
 
 
-# The others compile for as long, and are slow.
-QUICK = ("BernoulliBandit-v0", "PaddedArmsBandit-v0")
-
-
+# The others compile for as long.
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in environments.names()
-    ],
+    "name", some_slow(environments.names(), fast=["PaddedArmsBandit-v0"])
 )
 def test_compiled_rounds_are_those_of_the_plain_graph(name):
     plain, compiled = (

@@ -465,6 +465,7 @@ with tf.device("CPU:1"):
 """
 
 
+@pytest.mark.slow
 def test_a_program_on_another_device_is_refused(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(ON_ANOTHER_DEVICE)

@@ -89,6 +89,7 @@ def test_a_batch_holds_whole_teams():
     assert a2c.environment.batch_size == 6
 
 
+@pytest.mark.slow
 def test_one_policy_learns_for_all_agents():
     a2c = tfrl.A2C(
         team.of_team(meeting()),

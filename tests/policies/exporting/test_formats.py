@@ -172,6 +172,7 @@ def test_every_kind_of_policy_is_written_in_the_other_formats(make, format, tmp_
     assert [*tmp_path.iterdir()] == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["savedmodel", *WITH_EXTRAS[1:]])
 def test_a_recurrent_policy_is_written(format, tmp_path):
     path = tmp_path / formats.FORMATS[format].file

@@ -53,7 +53,10 @@ def policy_over(observation, action):
     return stirred(actor_policy.ActorPolicy(time_step, action, network))
 
 
-@pytest.mark.parametrize(("format", "share"), [("numpy", 0.1), ("savedmodel", 0.05)])
+@pytest.mark.parametrize(
+    ("format", "share"),
+    [("numpy", 0.1), pytest.param("savedmodel", 0.05, marks=pytest.mark.slow)],
+)
 def test_an_exported_policy_acts_as_the_live_one(format, share, tmp_path_factory):
     @example(
         {"a": Bounded([], tf.int64, 1, 4), "b": Bounded([2], tf.int32, 0, 3)}, MOVES

@@ -55,6 +55,7 @@ server.stop()
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_waiting_next_is_a_keyboard_interrupt(run, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     code, output, errors = run(str(tmp_path / "script.py"))

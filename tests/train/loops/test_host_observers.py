@@ -12,6 +12,7 @@ from tests.train.test_compiled_loop import (
     state,
 )
 from tfrl import testing, train
+from tfrl.compilation.python_calls import gpu_calls
 from tfrl.train.loops import loop_checks, placement
 
 
@@ -162,7 +163,8 @@ def test_only_a_function_is_taken():
         train.host_observer(3)
 
 
-def test_a_program_on_another_device_cannot_call_a_host_observer():
+def test_a_program_on_another_device_cannot_call_a_host_observer(monkeypatch):
+    monkeypatch.setenv(gpu_calls.VARIABLE, "0")
     loop, _ = make_loop(False)
     obstacle = loop_checks.obstacle_to_compilation(
         loop.environment,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tests.train import used_loops
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
@@ -384,7 +385,10 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeyp
     assert len(draws) == 1
 
 
-COMPILED = pytest.mark.parametrize("jit_compile", [False, True])
+PLAIN_IS_FAST, COMPILED_IS_FAST = (
+    pytest.mark.parametrize("jit_compile", some_slow([False, True], fast=[fast]))
+    for fast in (False, True)
+)
 OVERLAPPED = {"overlap": True, "collect_steps_per_iteration": 2, "n_step": 2}
 
 
@@ -420,7 +424,7 @@ def call_in_updates(loop, function):
 
 
 @pytest.mark.cpu
-@COMPILED
+@COMPILED_IS_FAST
 def test_an_overlapped_step_and_the_updates_run_at_the_same_time(jit_compile):
     meeting = Meeting()
     loop, _ = make_loop(meeting, overlap=True, jit_compile=jit_compile, own=True)
@@ -462,7 +466,7 @@ def test_overlapped_iterations_are_the_same_plain_and_compiled(replay):
 
 
 @pytest.mark.cpu
-@COMPILED
+@COMPILED_IS_FAST
 def test_an_overlapped_loop_goes_on_bit_for_bit(jit_compile, tmp_path):
     arguments = {**OVERLAPPED, "jit_compile": jit_compile}
     whole, _ = make_loop(**arguments)
@@ -480,7 +484,7 @@ def test_an_overlapped_loop_goes_on_bit_for_bit(jit_compile, tmp_path):
 
 
 @pytest.mark.cpu
-@COMPILED
+@PLAIN_IS_FAST
 def test_the_exception_of_an_overlapped_step_comes_out(jit_compile):
     error = RuntimeError("the corridor collapsed")
     corridor = testing.CorridorEnvironment(errors={30: error})

@@ -82,6 +82,7 @@ def test_a_threshold_that_is_not_reached_keeps_the_level():
     assert set(inside(algorithm).lengths) == {2}
 
 
+@pytest.mark.slow
 def test_a_run_that_resumes_has_the_level_of_its_checkpoint(tmp_path):
     first = make(logdir=tmp_path)
     levels = curriculum(first)

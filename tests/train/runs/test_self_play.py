@@ -34,6 +34,7 @@ def weights_of(policy):
     return np.concatenate([x.numpy().ravel() for x in policy.variables()])
 
 
+@pytest.mark.slow
 def test_the_rating_rises_and_the_policy_learns_to_win():
     # Who leaves three stones wins; five stones are won by whoever begins.
     a2c, rows = make(learning_rate=1e-2, final_learning_rate=None), Rows()

@@ -533,8 +533,13 @@ def test_the_papers_networks_have_its_size():
     learned = sum(
         np.prod(v.shape) for part in agent._parts for v in part.trained_variables()
     )
-    # The paper says 4.1 million for HalfCheetah, without saying which.
-    assert 2.5e6 < learned < 4.2e6
+    # The layers' weights and biases; the paper says 4.1 million without listing them.
+    state = 17 * 512 + 512 + 2 * (512 * 512 + 512)
+    pair = 6 * 256 + 256 + 768 * 512 + 512 + 2 * (512 * 512 + 512)
+    model = 512 * (512 + 65 + 1) + 512 + 65 + 1
+    actor = 2 * (512 * 512 + 512) + 512 * 6 + 6
+    critic = 3 * (512 * 512 + 512) + 512 + 1
+    assert learned == state + pair + model + actor + 2 * critic
 
 
 @pytest.mark.parametrize("spec", some_slow([FORCE, CHOICE], fast=[FORCE]))

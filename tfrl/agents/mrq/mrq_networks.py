@@ -128,7 +128,7 @@ def make_networks(
         networks.CriticEnsembleNetwork(
             (state, ()),
             num_critics=2,
-            fc_layer_params=(size,) * 2,
+            fc_layer_params=(size,) * 3,
             last_kernel_initializer=_initializer(),
             seed=seeds(),
             **hidden,

@@ -52,6 +52,7 @@ def make_networks(
 ) -> MrqNetworks:
     """Makes the networks of the paper.
 
+    Each critic has four dense layers; the others have three, or one after convolutions.
     Hidden layers have `hidden_size` units, and a normalization without weights before
     the activation: ELU, and ReLU in the actor. Embeddings have `hidden_size` numbers,
     but those of actions half as many.

@@ -9,7 +9,7 @@ from tests import hostile_files, hostile_folders
 
 CASES = hostile_files.cases()
 FAMILIES = sorted({case.family for case in CASES})
-# A tenth of the files is quick, fewer of those that take a whole run; the rest is slow.
+# A third of the files is quick, but few of those that take a whole run.
 QUICK = {
     case.name
     for family in FAMILIES

@@ -385,9 +385,11 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeyp
     assert len(draws) == 1
 
 
-PLAIN_IS_FAST, COMPILED_IS_FAST = (
-    pytest.mark.parametrize("jit_compile", some_slow([False, True], fast=[fast]))
-    for fast in (False, True)
+PLAIN_IS_FAST = pytest.mark.parametrize(
+    "jit_compile", some_slow([False, True], fast=[False])
+)
+COMPILED_IS_FAST = pytest.mark.parametrize(
+    "jit_compile", some_slow([False, True], fast=[True])
 )
 OVERLAPPED = {"overlap": True, "collect_steps_per_iteration": 2, "n_step": 2}
 

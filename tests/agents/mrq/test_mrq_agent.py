@@ -133,8 +133,8 @@ def assign(agent, weights):
             for variable, value in zip(network.variables, values, strict=True):
                 variables.as_tf_variable(variable).assign(value)
     scale = agent._reward_scale
-    scale.now.assign(NOW)
-    scale.before.assign(BEFORE)
+    scale._now.assign(NOW)
+    scale._before.assign(BEFORE)
     scale.ends.assign(1.0)
 
 
@@ -340,17 +340,32 @@ def test_a_period_begins_with_copies_and_the_scale():
 
 def test_the_scale_is_1_until_a_reward_is_not_0():
     agent = make()
-    agent._reward_scale.now.assign(1.0)
-    agent._reward_scale.ends.assign(0.0)
-    agent._reward_scale.advance()
-    assert agent._reward_scale.now == 1.0
+    scale = agent._reward_scale
+    for mean in (scale._now, scale._before, scale.ends):
+        mean.assign(0.0)
+    scale.advance()
+    assert scale.now == scale.before == 1.0
     quiet = frames()._replace(reward=tf.zeros([5, 4]), discount=tf.ones([5, 4]))
     agent.update_normalizers(quiet)
-    agent._reward_scale.advance()
-    assert agent._reward_scale.now == 1.0
-    assert agent._reward_scale.ends == 0.0
+    scale.advance()
+    assert scale.now == scale.before == 1.0
+    assert scale.ends == 0.0
     agent.update_normalizers(frames())
-    assert agent._reward_scale.ends == 1.0
+    assert scale.ends == 1.0
+
+
+def test_values_of_critics_without_rewards_are_not_rescaled():
+    agent = make()
+    scale = agent._reward_scale
+    for mean in (scale._now, scale._before):
+        mean.assign(0.0)
+    small = frames()._replace(reward=tf.fill([5, 4], 0.01))
+    agent.update_normalizers(small)
+    scale.advance()
+    np.testing.assert_allclose([scale.now, scale.before], 0.01, rtol=1e-6)
+    agent.update_normalizers(small._replace(reward=tf.fill([5, 4], 0.03)))
+    scale.advance()
+    np.testing.assert_allclose([scale.now, scale.before], [0.02, 0.01], rtol=1e-6)
 
 
 def test_frames_after_the_episode_change_nothing():

@@ -468,7 +468,7 @@ class MrqAgent(tf_agent.TFAgent):
         return self._reward_scale.now * tf.reduce_mean(values, axis=-1)
 
     def _log_values(self) -> dict[str, tf.Tensor]:
-        return {"reward_scale": self._reward_scale.now.read_value()}
+        return {"reward_scale": self._reward_scale.now}
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
         """Returns numbers of the critics, the actor and the rollouts' losses."""

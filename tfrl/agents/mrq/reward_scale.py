@@ -15,8 +15,6 @@ class RewardScale(tf.Module):
     It also says whether an episode has ever ended by a termination.
 
     Attributes:
-      now: The mean of the current period; 1 before any reward that is not 0.
-      before: The mean of the period before.
       ends: 1 if there was a termination, else 0.
     """
 
@@ -24,10 +22,27 @@ class RewardScale(tf.Module):
         """Begins without rewards."""
         super().__init__(name="reward_scale")
         self._sizes = tensor_normalizer.RunningMoments([], tf.float32)
-        self.now, self.before = (
-            tf.Variable(1.0, trainable=False, name=name) for name in ("now", "before")
+        # The means of the current period and of the one before; 0 without rewards.
+        self._now, self._before = (
+            tf.Variable(0.0, trainable=False, name=name) for name in ("now", "before")
         )
         self.ends = tf.Variable(0.0, trainable=False, name="ends")
+
+    @property
+    def now(self) -> tf.Tensor:
+        """The mean of the current period; 1 before any reward that is not 0."""
+        mean = self._now.read_value()
+        return tf.where(mean > 0, mean, 1.0)
+
+    @property
+    def before(self) -> tf.Tensor:
+        """The mean of the period before; `now` if that had no reward that is not 0.
+
+        Its critics have learned no rewards. With 1 in its place, their values of
+        untrained networks would be 1 / `now` times as large as rewards.
+        """
+        mean = self._before.read_value()
+        return tf.where(mean > 0, mean, self.now)
 
     def update(self, frames: trajectory.Trajectory) -> None:
         """Adds frames `[B, ...]` or `[B, T, ...]`; see `TFAgent.update_normalizers`."""
@@ -41,6 +56,5 @@ class RewardScale(tf.Module):
 
     def advance(self) -> None:
         """Begins the next period with the mean of all frames so far."""
-        mean = self._sizes.avg.read_value()
-        self.before.assign(self.now.read_value())
-        self.now.assign(tf.where(mean > 0, mean, 1.0))
+        self._before.assign(self._now.read_value())
+        self._now.assign(self._sizes.avg.read_value())

@@ -38,8 +38,8 @@ class RewardScale(tf.Module):
     def before(self) -> tf.Tensor:
         """The mean of the period before; `now` if that had no reward that is not 0.
 
-        Its critics have learned no rewards. With 1 in its place, their values of
-        untrained networks would be 1 / `now` times as large as rewards.
+        The critics of such a period have seen no reward, so their values have no unit.
+        In units of 1 these values would count 1 / `now` times as much as rewards.
         """
         mean = self._before.read_value()
         return tf.where(mean > 0, mean, self.now)

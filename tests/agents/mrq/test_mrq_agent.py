@@ -133,6 +133,7 @@ def assign(agent, weights):
     scale = agent._reward_scale
     scale._now.assign(NOW)
     scale._before.assign(BEFORE)
+    scale._sizes.count.assign(1)  # As if there had been frames.
     scale.ends.assign(1.0)
 
 
@@ -311,6 +312,7 @@ def test_each_part_follows_the_slope_of_its_own_loss():
 
 def test_a_period_begins_with_copies_and_the_scale():
     agent = make(target_update_period=4, optimizer=lambda _: keras.optimizers.SGD(0.0))
+    agent._reward_scale._sizes.reset()
     agent.update_normalizers(frames())
     # Not the boundaries, nor the frame before a cut, which is an ordinary one here.
     sizes = np.abs(PAID)[STEP_TYPES != 2]

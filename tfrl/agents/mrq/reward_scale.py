@@ -36,13 +36,13 @@ class RewardScale(tf.Module):
 
     @property
     def before(self) -> tf.Tensor:
-        """The mean of the period before; `now` if that had no reward that is not 0.
+        """The mean of the period before, with which the target critics' values count.
 
-        The critics of such a period have seen no reward, so their values have no unit.
-        In units of 1 these values would count 1 / `now` times as much as rewards.
+        0 if that period had no reward that is not 0: values of critics that have seen
+        none are random, and in targets they would fade only by gamma^n a period. 1
+        without any frames, as `now`.
         """
-        mean = self._before.read_value()
-        return tf.where(mean > 0, mean, self.now)
+        return tf.where(self._sizes.count > 0, self._before.read_value(), 1.0)
 
     def update(self, frames: trajectory.Trajectory) -> None:
         """Adds frames `[B, ...]` or `[B, T, ...]`; see `TFAgent.update_normalizers`."""

@@ -36,11 +36,11 @@ class RewardScale(tf.Module):
 
     @property
     def before(self) -> tf.Tensor:
-        """The mean of the period before, with which the target critics' values count.
+        """The mean of the period before, which is the unit of the target critics.
 
-        0 if that period had no reward that is not 0: values of critics that have seen
-        none are random, and in targets they would fade only by gamma^n a period. 1
-        without any frames, as `now`.
+        It is 0 if that period had no reward that is not 0: its critics have learned no
+        returns, and the random values of new critics would fade from the targets only
+        by gamma^n a period. Without any frames it is 1, as `now` is.
         """
         return tf.where(self._sizes.count > 0, self._before.read_value(), 1.0)
 

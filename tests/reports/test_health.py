@@ -285,6 +285,22 @@ def test_a_time_limit_that_truncates_is_none_of_the_clock():
     assert check(changes=truncated) == []
 
 
+@pytest.mark.parametrize("step", [7, 41])
+@pytest.mark.parametrize("last", [0, 11])
+def test_episodes_of_one_policy_that_fail_at_one_step_are_none_of_the_clock(step, last):
+    """A robot that falls at the same step each time, until or once it is trained."""
+    rows = healthy_rows()[: last + 1]
+    for row in rows:
+        row |= {"evaluation_lengths": [2, 3, 4], "environment": {"time_limit": 1_000}}
+    rows[-1] |= {
+        "evaluation_lengths": [step] * 200,
+        "evaluation_terminated": [True] * 200,
+    }
+    assert health.check(Evidence(rows, {})) == []
+    again = [rows[-1], {**rows[-1], "iteration": 13_000}]
+    assert [x.rule for x in health.check(Evidence(again, {}))] == ["clock"]
+
+
 def test_rules_are_silent_without_their_numbers():
     rows = [{"iteration": i, "environment_steps": i} for i in range(10)]
     assert health.check(Evidence(rows, {})) == []

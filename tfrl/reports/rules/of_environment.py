@@ -291,13 +291,15 @@ def _atoms(evidence: Evidence) -> Problem | None:
 
 def clock(evidence: Evidence) -> Problem | None:
     """Finds episodes that end at one step, with a termination."""
-    lengths, ended = _ends(evidence)
+    lengths, ended, evaluations = _ends(evidence)
     if len(lengths) < 10:
         return None
     longest = lengths == lengths.max()
     number, share = int(longest.sum()), float(longest.mean())
     step = int(lengths.max())
-    if number < 5 or not ended[longest].all():
+    # All episodes of one policy may fail at the same step.
+    is_of_one_policy = len(set(evaluations[longest])) < 2
+    if number < 5 or is_of_one_policy or not ended[longest].all():
         return None
     if step >= 20 and share >= 0.2:
         return Problem(
@@ -331,9 +333,11 @@ def _early_end(evidence: Evidence, step: int, share: float) -> Problem | None:
     )
 
 
-def _ends(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the lengths of evaluated episodes, and whether each terminated."""
+def _ends(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns evaluated episodes' lengths, terminations and evaluations' numbers."""
     rows = [row for row in evidence.rows if "evaluation_terminated" in row]
     lengths = [x for row in rows for x in row["evaluation_lengths"]]
     ended = [x for row in rows for x in row["evaluation_terminated"]]
-    return np.array(lengths, int), np.array(ended, bool)
+    of_rows = [len(row["evaluation_lengths"]) for row in rows]
+    evaluations = np.repeat(np.arange(len(rows)), of_rows)
+    return np.array(lengths, int), np.array(ended, bool), evaluations

@@ -86,6 +86,10 @@ class Evidence:
         half = late_half(self.values(name))
         return float(np.median(half)) if len(half) >= least else None
 
+    def ended_evaluations(self) -> list[Mapping[str, Any]]:
+        """Returns the rows of evaluations that tell how their episodes ended."""
+        return [row for row in self.rows if "evaluation_terminated" in row]
+
     def last(self, name: str) -> float:
         """Returns a number in the last row; 0 if it was not measured there."""
         return run_files.number(self.rows[-1], name) if self.rows else 0.0
@@ -122,6 +126,20 @@ class Evidence:
         """Returns the largest mean return of an evaluation, less the smallest."""
         returns = self.values("evaluation_return")
         return float(np.ptp(returns)) if len(returns) else 0.0
+
+
+def ends(evaluations: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the lengths of evaluated episodes, and whether each terminated.
+
+    Args:
+      evaluations: Rows of `Evidence.ended_evaluations`.
+
+    Returns:
+      The lengths in steps, int64 `[N]`, and bool `[N]`, in the order of the rows.
+    """
+    lengths = [x for row in evaluations for x in row["evaluation_lengths"]]
+    ended = [x for row in evaluations for x in row["evaluation_terminated"]]
+    return np.array(lengths, np.int64), np.array(ended, bool)
 
 
 def late_half(values: np.ndarray) -> np.ndarray:

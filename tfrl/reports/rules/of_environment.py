@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrl.reports.evidence import Evidence, late_half
+from tfrl.reports.evidence import Evidence, ends, late_half
 from tfrl.reports.rules import progress
 from tfrl.reports.rules.rule import Problem, advice
 
@@ -291,14 +291,15 @@ def _atoms(evidence: Evidence) -> Problem | None:
 
 def clock(evidence: Evidence) -> Problem | None:
     """Finds episodes that end at one step, with a termination."""
-    lengths, ended, evaluations = _ends(evidence)
+    evaluations = evidence.ended_evaluations()
+    lengths, ended = ends(evaluations)
     if len(lengths) < 10:
         return None
     longest = lengths == lengths.max()
     number, share = int(longest.sum()), float(longest.mean())
     step = int(lengths.max())
     # All episodes of one policy may fail at the same step.
-    is_of_one_policy = len(set(evaluations[longest])) < 2
+    is_of_one_policy = sum(step in row["evaluation_lengths"] for row in evaluations) < 2
     if number < 5 or is_of_one_policy or not ended[longest].all():
         return None
     if step >= 20 and share >= 0.2:
@@ -331,13 +332,3 @@ def _early_end(evidence: Evidence, step: int, share: float) -> Problem | None:
         "the condition by which the environment's step returns `terminated`.",
         is_cause_of_all=True,
     )
-
-
-def _ends(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns evaluated episodes' lengths, terminations and evaluations' numbers."""
-    rows = [row for row in evidence.rows if "evaluation_terminated" in row]
-    lengths = [x for row in rows for x in row["evaluation_lengths"]]
-    ended = [x for row in rows for x in row["evaluation_terminated"]]
-    of_rows = [len(row["evaluation_lengths"]) for row in rows]
-    evaluations = np.repeat(np.arange(len(rows)), of_rows)
-    return np.array(lengths, int), np.array(ended, bool), evaluations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrl.reports.evidence import Evidence, late_half
+from tfrl.reports.evidence import Evidence, ends, late_half
 from tfrl.reports.rules import progress
 from tfrl.reports.rules.rule import Problem, advice, learning_rates
 
@@ -91,10 +91,8 @@ def discount(evidence: Evidence) -> Problem | None:
 
 def _late_episodes(evidence: Evidence) -> tuple[np.ndarray, float]:
     """Returns the lengths of late episodes, and the share of those that were cut."""
-    rows = [row for row in evidence.rows if "evaluation_terminated" in row]
-    late = rows[len(rows) // 2 :]
-    lengths = np.array([x for row in late for x in row["evaluation_lengths"]])
-    ended = np.array([x for row in late for x in row["evaluation_terminated"]], bool)
+    evaluations = evidence.ended_evaluations()
+    lengths, ended = ends(evaluations[len(evaluations) // 2 :])
     return lengths, float(1 - ended.mean()) if len(ended) else 0.0
 
 
